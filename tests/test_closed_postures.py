@@ -84,7 +84,6 @@ def test_what_cannot_be_closed_is_said():
 
 def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_silence():
     mech, q, qd = state("four_bar")
-    bd = cs.Simulation(graphics=False, progress=False).blockdiagram()
     u = np.zeros(3)
     for ask in (
         lambda: mech.hybrid_jvp(q, qd, u, q, q, q),
@@ -93,7 +92,7 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
         lambda: mech.hybrid_sensitivity(q, qd, u, to_base=True),
         lambda: mech.inverse_kinematics("rocker_rod", np.eye(4), q),
         lambda: mech.regressor(q, qd, u),
-        lambda: bd.MPC(bd.clock(0.1), mech),
+        lambda: cs.exciting_motion(mech, duration=1.0),
         lambda: kim.inverse_dynamics(mech, q, qd, u),
     ):
         with pytest.raises(cs.CstormError, match=r"loop 'pin': .*without_loops\(\)"):

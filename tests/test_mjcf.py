@@ -12,7 +12,7 @@ from test_urdf import mutant
 from cstormpy import Simulation, cli
 from cstormpy.diagrams import _posture
 from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType
-from cstormpy.mechanism import Limits, Mechanism, Prismatic, Revolute, Shape, as_mechanism, library, mjcf
+from cstormpy.mechanism import Coupling, Limits, Mechanism, Prismatic, Revolute, Shape, as_mechanism, library, mjcf
 from cstormpy.simulation.live_session import controls_of
 
 
@@ -151,6 +151,34 @@ class TestMuJoCo:
         if "site" not in constraint:  # whose frames lie apart: MuJoCo pulls them together in time
             close(mech.forward_dynamics(np.zeros(n), np.zeros(n), np.zeros(n)), want, 1e-8)
 
+    @pytest.mark.parametrize(
+        ("polycoef", "ratio", "offset"),
+        [("", 1.0, 0.3 - 0.2), ('polycoef=".1 -2 0 0 0"', -2.0, 0.1 + 0.3 + 2.0 * 0.2), ('polycoef=".1"', 1.0, 0.2)],
+    )
+    def test_couplings_of_joints(self, polycoef, ratio, offset):
+        """At rest where it holds, accelerations are those of MuJoCo's mass matrix and Jacobian of equality."""
+        mujoco = pytest.importorskip("mujoco")
+        geom = '<geom type="capsule" fromto="0 0 0 .5 .1 .2" size=".05"/>'
+        text = model(
+            f'<body name="a"><joint name="first" axis="0 1 .2" ref=".3"/>{geom}<body name="b" pos=".5 .1 .2">'
+            f'<joint name="second" type="slide" axis="1 0 .3" ref=".2"/>{geom}</body></body>',
+            before='<compiler angle="radian"/><option jacobian="dense"> <flag contact="disable"/> </option>',
+            after=f'<equality><joint joint1="first" joint2="second" {polycoef}/></equality>',
+        )
+        mech = Mechanism.from_mjcf(text)
+        assert mech.loops == (Coupling("first", "second", ratio, offset, name="joint1"),)
+        q, _ = mech.project([0.4, 0.1])
+        oracle = mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(oracle)
+        data.qpos[:] = q
+        mujoco.mj_forward(oracle, data)
+        J, M = data.efc_J.reshape(data.nefc, 2), np.zeros((2, 2))
+        mujoco.mj_fullM(oracle, data, M)
+        close(data.efc_pos, np.zeros(data.nefc), 1e-9)
+        saddle = np.block([[M, J.T], [J, np.zeros((1, 1))]])
+        want = np.linalg.solve(saddle, np.concatenate([-data.qfrc_bias, [0.0]]))[:2]
+        close(mech.forward_dynamics(q, np.zeros(2), np.zeros(2)), want, 1e-8)
+
     def test_a_site_between_two_ends_closes_a_loop(self):
         mujoco = pytest.importorskip("mujoco")
         rod = '<site name="rod" type="capsule" size=".1" fromto="0 0 0 1 2 3"/>'
@@ -271,7 +299,7 @@ class TestWarnings:
             (arm(after='<actuator><motor name="m" tendon="t"/></actuator>'),
              "actuators of anything but joints are skipped: 'm' (line 7)"),
             (arm(after='<equality><joint joint1="j"/></equality>'),
-             "constraints of other kinds than connect and weld are skipped: <joint> (line 7)"),
+             "constraints other than connect, weld and straight couplings of two joints are skipped: <joint> (line 7)"),
             (arm(after='<equality><weld body1="a" active="false"/></equality>'),
              "constraints that are not active are skipped: <weld> (line 7)"),
             (arm(before='<default><equality active="false"/></default>', after='<equality><weld/></equality>'),
@@ -329,6 +357,8 @@ BAD = [
     (arm(after='<actuator><motor joint="k"/></actuator>'), "line 7: <motor>: joint 'k' does not exist"),
     (arm(after='<equality><weld body1="b"/></equality>'), "line 7: weld 'weld1': body1 'b' does not exist"),
     (arm(after='<equality><weld/></equality>'), "line 7: weld 'weld1': <weld>: has no 'body1'"),
+    (arm(after='<equality><joint joint1="j" joint2="k"/></equality>'), "line 7: joint 'joint1': joint2 'k' does not"),
+    (arm(after='<equality><joint joint1="j" joint2="j"/></equality>'), "line 7: coupling 'joint1': expected two"),
     (arm(after='<equality><connect site1="s" site2="t"/></equality>'), "line 7: connect 'connect1': site1 's' does"),
     (arm(after='<equality><weld body1="a" body2="a"/></equality>'), "line 7: loop 'weld1': both ends are on the same"),
     (model('<body name="a"/>\n<body name="a"/>'), "line 4: body 'a': the name occurs twice, first in line 3"),

@@ -195,8 +195,8 @@ class Formats:
         Read are the settings of the compiler, classes of defaults, bodies within one another and frames, inertias and
         those that follow from geoms (spheres, capsules, cylinders, boxes, ellipsoids), hinges, slides, ball and free
         joints with armature, damping, friction, springs and ranges, motors and their ranges, and of the constraints
-        connect and weld, as `Loop`. Geoms are what links are drawn with. Contacts, tendons, sensors, meshes and all
-        else is skipped, which is said in one line each.
+        connect and weld, as `Loop`, and straight couplings of two joints, as `Coupling`. Geoms are what links are drawn
+        with. Contacts, tendons, sensors, meshes and all else is skipped, which is said in one line each.
 
         Coordinates follow each other as in MuJoCo's qvel, whose names are those of the joints. A hinge or a slide has
         the coordinate of MuJoCo; a ball joint has a rotation vector for the quaternion, and a free one the way and the

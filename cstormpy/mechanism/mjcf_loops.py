@@ -1,4 +1,4 @@
-"""Loops of MJCF: what <equality> says of bodies that stay together."""
+"""Loops of MJCF: what <equality> says of bodies that stay together, and of joints that follow others."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, unknown_name
+from cstormpy.linkage.constraints import Coupling
 from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.tables import inverse_pose
-from cstormpy.mechanism.mjcf_model import Model
-from cstormpy.mechanism.mjcf_settings import CLOSERS, unit
+from cstormpy.mechanism.mjcf_model import Model, named
+from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, unit
 from cstormpy.mechanism.reader_notes import fresh_name, made
 from cstormpy.mechanism.rotations import of_quaternion
 from cstormpy.mechanism.xml_elements import Element
@@ -17,22 +18,45 @@ from cstormpy.mechanism.xml_elements import Element
 _WORLD = "world"
 
 
-def loops_of(model: Model, root: Element) -> list[Loop]:
-    """Return a loop for each connect and weld that is in force from the beginning."""
-    found: list[Loop] = []
+def loops_of(model: Model, root: Element) -> list[Loop | Coupling]:
+    """Return a loop for each connect and weld, and a coupling for each joint, in force from the beginning."""
+    found: list[Loop | Coupling] = []
     names = {e.attributes["name"] for s in root.all("equality") for e in s.children if "name" in e.attributes}
     for section in root.all("equality"):
         for bare in section.children:
-            if bare.tag not in CLOSERS:
+            if bare.tag not in (*CLOSERS, "joint"):
                 continue
-            element = model.classes.complete(bare)
+            # the class of a <joint> within <equality> is that of the constraints, as that of the others is
+            of_kind = Element("weld", bare.attributes, bare.line) if bare.tag == "joint" else bare
+            element = model.classes.complete(of_kind)
             if element.attributes.get("active") == "false" or not model.settings.closes:
                 model.notes.add("constraints that are not active are skipped", f"<{bare.tag}> (line {bare.line})")
                 continue
             name = bare.attributes.get("name") or fresh_name(f"{bare.tag}{len(found) + 1}", names)
             whose = f"{bare.tag} {name!r}"
-            found.append(_loop(model, element, name, whose))
+            loop = (_coupling if bare.tag == "joint" else _loop)(model, element, name, whose)
+            if loop is None:
+                model.notes.add(OTHERS, named(bare))
+            else:
+                found.append(loop)
     return found
+
+
+def _coupling(model: Model, element: Element, name: str, whose: str) -> Coupling | None:
+    """Return what joint 1 follows: q1 - ref1 = a0 + a1 (q2 - ref2); None of what is no straight coupling of two."""
+    joint, follows = element.text("joint1", whose), element.attributes.get("joint2", "")
+    given = element.numbers("polycoef", whose, 1, 5) if "polycoef" in element.attributes else ()
+    shift, ratio, *bent = (*given, *(0.0, 1.0, 0.0, 0.0, 0.0)[len(given) :])
+    if not follows or any(bent) or not ratio:
+        return None
+    at = []
+    for key, each in (("joint1", joint), ("joint2", follows)):
+        if each not in model.references:
+            raise FileFormatError(f"line {element.line}: {whose}: {unknown_name(key, each, model.references)}")
+        at.append(model.references[each])
+    offset = shift + at[0] - ratio * at[1]
+    coupling: Coupling = made(f"line {element.line}: ", lambda: Coupling(joint, follows, ratio, offset, name=name))
+    return coupling
 
 
 def _loop(model: Model, element: Element, name: str, whose: str) -> Loop:

@@ -13,7 +13,7 @@ from cstormpy.linkage.joints import Fixed, Free, Joint, Spherical
 from cstormpy.linkage.links import Link
 from cstormpy.mechanism.mjcf_geoms import Geom, geom, inertia_of
 from cstormpy.mechanism.mjcf_joints import Motors, ball_joint, hinge_or_slide
-from cstormpy.mechanism.mjcf_settings import CLOSERS, Classes, Settings
+from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, Classes, Settings
 from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link, refuse_twice
 from cstormpy.mechanism.xml_elements import Element
 
@@ -67,6 +67,8 @@ class Model:
             name for tag in _JOINTS for name in _explicit(root, tag)
         }  # fmt: skip
         self._joint_lines: dict[str, int | str] = {}
+        self.references: dict[str, float] = {}
+        """Coordinate at which each hinge and slide stands as the file draws it."""
         self._walk()
         if not self.links:
             raise FileFormatError(f"line {root.line}: <mujoco> has no bodies")
@@ -106,7 +108,7 @@ class Model:
             elif element.tag in lists:
                 lists[element.tag].append(placed)
             elif element.tag not in _UNDRAWN:
-                self.notes.add("what would make bodies or forces of its own is skipped", _named(element))
+                self.notes.add("what would make bodies or forces of its own is skipped", named(element))
         return found
 
     def _body(self, placed: Placed, parent: str | None) -> tuple[str, _Inside]:
@@ -200,6 +202,8 @@ class Model:
                 found.append(ball_joint(of, element, label, place, self.settings, self.notes, self.motors))
             else:
                 found.append(hinge_or_slide(kind, element, label, place, self.settings, self.notes, self.motors))
+                angle = self.settings.angle if kind == "hinge" else float
+                self.references[label] = angle(element.number("ref", whose, 0.0))
         return found
 
     def _joint_name(self, element: Element, body: str) -> str:
@@ -223,13 +227,14 @@ class Model:
             self.notes.add("elements that are not read are skipped", f"{count} <{tag[:40]}>")
         for section in self._root.all("equality"):
             for element in section.children:
-                if element.tag not in CLOSERS:
-                    self.notes.add("constraints of other kinds than connect and weld are skipped", _named(element))
+                if element.tag not in (*CLOSERS, "joint"):
+                    self.notes.add(OTHERS, named(element))
         if words := self.settings.medium():
             self.notes.add("options that change the motion are not read", ", ".join(words))
 
 
-def _named(element: Element) -> str:
+def named(element: Element) -> str:
+    """Return what an element is called in remarks on the file."""
     name = element.attributes.get("name", "")
     return f"<{element.tag[:40]}>{f' {name[:80]!r}' if name else ''} (line {element.line})"
 

@@ -21,7 +21,10 @@ ACTUATORS = (
 """Elements of <actuator>, which share one set of defaults."""
 
 CLOSERS = ("connect", "weld")
-"""Elements of <equality> that are read."""
+"""Elements of <equality> that are read as loops."""
+
+OTHERS = "constraints other than connect, weld and straight couplings of two joints are skipped"
+"""What is said of the others."""
 
 _WORDS = ("true", "false", "auto")
 

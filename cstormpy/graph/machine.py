@@ -80,6 +80,12 @@ def _target_machine() -> Any:
     return target.create_target_machine(**processor, opt=_LEVEL)
 
 
+@functools.cache
+def has_vectors_of_eight() -> bool:
+    """Tell whether the registers of this processor hold eight float64."""
+    return bool(_llvm().get_host_cpu_features().get("avx512f", False))
+
+
 class Machine:
     """The machine code of one module, alive as long as this object.
 

@@ -1,7 +1,7 @@
 """Routines: functions of arrays in machine code, made from the nodes of a graph.
 
 A routine takes arrays of float64 by their addresses and fills others. ``NAME_one`` works on one sample,
-``NAME_rows`` on many, of which each is a row: eight side by side, in the lanes of the machine's vectors.
+``NAME_rows`` on many, of which each is a row: four or eight side by side, in the lanes of the machine's vectors.
 """
 
 from __future__ import annotations
@@ -105,18 +105,18 @@ class Routine:
     def _input(self, e: Emitter, name: str, place: int) -> str:
         return f"%{name}" if name in self.scalars else e.load_same(f"%{name}", place)
 
-    def many(self, like: Emitter) -> str:
-        """Return ``i64 NAME_rows(arrays, start, stop)``, which fills rows start to stop, of `LANES` at least.
+    def many(self, like: Emitter, lanes: int = LANES) -> str:
+        """Return ``i64 NAME_rows(arrays, start, stop)``, which fills rows start to stop, of `lanes` at least.
 
         It returns the first row of the first group that holds a bad one, or −1. The last group reaches back over rows
         that are done already where it would not be full.
         """
-        outer, inner = Emitter(1, like, prefix="u"), Emitter(LANES, like)
+        outer, inner = Emitter(1, like, prefix="u"), Emitter(lanes, like)
         shared, sections, nodes = self.shared_places(outer), "", self.nodes
         if self.late and self.operations > LATE:
             nodes = in_late_order(nodes, self.late)
         if self.divisible and self.operations > LONG:
-            sections, calls = in_sections(self, nodes, shared, outer)
+            sections, calls = in_sections(self, nodes, shared, outer, lanes)
             inner.lines.extend(calls)
             good = "%sound"
         else:
@@ -126,7 +126,7 @@ class Routine:
                 f"define i64 @{self.name}_rows({self.pointers('ptr noalias')}, i64 %start, i64 %stop) {{",
                 "begin:",
                 *outer.lines,
-                f"  %last = sub i64 %stop, {LANES}",
+                f"  %last = sub i64 %stop, {lanes}",
                 "  br label %loop",
                 "loop:",
                 "  %wanted = phi i64 [ %start, %begin ], [ %next, %go ]",
@@ -135,7 +135,7 @@ class Routine:
                 *inner.lines,
                 f"  br i1 {good}, label %go, label %stuck",
                 "go:",
-                f"  %next = add i64 %wanted, {LANES}",
+                f"  %next = add i64 %wanted, {lanes}",
                 "  %more = icmp slt i64 %next, %stop",
                 "  br i1 %more, label %loop, label %done",
                 "done:",
@@ -153,7 +153,7 @@ class Routine:
         watched = self.load_rows(e, values)
         e.nodes(nodes, values)
         for name, out in self.outputs.items():
-            for first, width in pieces(len(out)):
+            for first, width in pieces(len(out), e.lanes):
                 columns = [e.value(x, values) for x in out[first : first + width]]
                 store_piece(e, self.place(e, name, len(out)), len(out), first, columns)
         return self.soundness(e, values, watched)
@@ -180,8 +180,8 @@ class Routine:
         if self.watchful:
             vanishing = e.operation("fmul", watched, e.constant(0.0))
             bad = e.logic("or", bad, e.comparison("une", vanishing, e.constant(0.0)))
-        bits = e.new(f"bitcast {e.truth} {bad} to i{LANES}")
-        return e.new(f"icmp eq i{LANES} {bits}, 0")
+        bits = e.new(f"bitcast {e.truth} {bad} to i{e.lanes}")
+        return e.new(f"icmp eq i{e.lanes} {bits}, 0")
 
     @staticmethod
     def place(e: Emitter, name: str, size: int) -> str:

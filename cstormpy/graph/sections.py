@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cstormpy.graph.emission import LANES, Emitter
+from cstormpy.graph.emission import Emitter
 from cstormpy.graph.nodes import INPUT, Node
 from cstormpy.graph.transposition import pieces, store_piece
 
@@ -37,8 +37,8 @@ class _Values(dict[int, str]):
         if place is not None:
             found = self._e.load_same(*place)
         else:
-            slot = self._e.address("%waiting", LANES * self._cut.slots[index])
-            found = self._e.new(f"load {self._e.number}, ptr {slot}, align 64")
+            slot = self._e.address("%waiting", self._e.lanes * self._cut.slots[index])
+            found = self._e.new(f"load {self._e.number}, ptr {slot}, align {8 * self._e.lanes}")
             if index in self._cut.truths:
                 found = self._e.comparison("une", found, self._e.constant(0.0))
         self[index] = found
@@ -48,7 +48,7 @@ class _Values(dict[int, str]):
 class Cut:
     """A line in sections: the section of each node, and the slots of what crosses from one section to another."""
 
-    def __init__(self, routine: Routine, nodes: Sequence[Node], shared: Places) -> None:
+    def __init__(self, routine: Routine, nodes: Sequence[Node], shared: Places, lanes: int) -> None:
         self.nodes: list[list[Node]] = [[]]
         self.of: dict[int, int] = {_WATCHED: 0}
         size = 0
@@ -66,15 +66,15 @@ class Cut:
             self.of[node.index] = len(self.nodes) - 1
         self.last = len(self.nodes) - 1
         self.truths = {node.index for nodes in self.nodes for node in nodes if node.primitive.truth}
-        self.stores = self._stores(routine)
+        self.stores = self._stores(routine, lanes)
         self.size = 0
         self.slots = self._slots(routine)
 
-    def _stores(self, routine: Routine) -> list[list[tuple[str, int, int]]]:
+    def _stores(self, routine: Routine, lanes: int) -> list[list[tuple[str, int, int]]]:
         """Return for each section the pieces (output, first, width) of rows that are complete in it."""
         found: list[list[tuple[str, int, int]]] = [[] for _ in self.nodes]
         for name, out in routine.outputs.items():
-            for first, width in pieces(len(out)):
+            for first, width in pieces(len(out), lanes):
                 nodes = [x for x in out[first : first + width] if isinstance(x, Node)]
                 found[max((self.of.get(x.index, 0) for x in nodes), default=0)].append((name, first, width))
         return found
@@ -114,27 +114,28 @@ class Cut:
         return slots
 
 
-def in_sections(routine: Routine, nodes: Sequence[Node], shared: Places, outer: Emitter) -> tuple[str, list[str]]:
+def in_sections(
+    routine: Routine, nodes: Sequence[Node], shared: Places, outer: Emitter, lanes: int
+) -> tuple[str, list[str]]:
     """Return the text of a routine's sections, and the instructions that call them for a group.
 
     `nodes` are the routine's, in the order in which they are to be computed. The group is sound where ``%sound`` is
     true after them. The memory of what waits `outer` takes before the loop.
     """
-    cut = Cut(routine, nodes, shared)
-    outer.lines.append(f"  %waiting = alloca double, i64 {LANES * max(1, cut.size)}, align 64")
+    cut = Cut(routine, nodes, shared, lanes)
+    outer.lines.append(f"  %waiting = alloca double, i64 {lanes * max(1, cut.size)}, align 64")
     names = [*(f"%{name}" for name in (*routine.shared, *routine.rows, *routine.outputs)), "%kept", "%waiting"]
     given = f"{', '.join(f'ptr noalias {name}' for name in names)}, i64 %first"
     parts, calls = [], []
     for k in range(cut.last + 1):
-        parts.append(_section(routine, cut, k, shared, given, outer))
+        parts.append(_section(routine, cut, k, shared, given, Emitter(lanes, outer)))
         answer = "%sound = " if k == cut.last else ""
         calls.append(f"  {answer}call i1 @{routine.name}_section{k}({given.replace(' noalias', '')})")
     return "".join(parts), calls
 
 
-def _section(routine: Routine, cut: Cut, k: int, shared: Places, given: str, like: Emitter) -> str:
+def _section(routine: Routine, cut: Cut, k: int, shared: Places, given: str, e: Emitter) -> str:
     """Return the text of ``i1 NAME_section<k>(given)``, the last of which tells whether the group is sound."""
-    e = Emitter(LANES, like)
     values = _Values(e, shared, cut)
     if k == 0:
         values[_WATCHED] = routine.load_rows(e, values)
@@ -147,8 +148,9 @@ def _section(routine: Routine, cut: Cut, k: int, shared: Places, given: str, lik
         x = values[index]
         if index in cut.truths:
             x = e.selection(x, e.constant(1.0), e.constant(0.0))
-        e.lines.append(f"  store {e.number} {x}, ptr {e.address('%waiting', LANES * cut.slots[index])}, align 64")
+        slot = e.address("%waiting", e.lanes * cut.slots[index])
+        e.lines.append(f"  store {e.number} {x}, ptr {slot}, align {8 * e.lanes}")
     good = routine.soundness(e, values, values[_WATCHED]) if k == cut.last else "true"
     # without a word LLVM puts vectors down wherever the stack begins, most of them across two lines of the cache
-    head = f"define internal i1 @{routine.name}_section{k}({given}) noinline alignstack({8 * LANES}) {{"
+    head = f"define internal i1 @{routine.name}_section{k}({given}) noinline alignstack({8 * e.lanes}) {{"
     return "\n".join([head, *e.lines, f"  ret i1 {good}", "}\n"])

@@ -10,11 +10,11 @@ from cstormpy.graph.nodes import Node
 from cstormpy.graph.tiles import LANE
 
 
-def pieces(size: int) -> list[tuple[int, int]]:
+def pieces(size: int, lanes: int) -> list[tuple[int, int]]:
     """Return (first, width) of pieces of a row, whose widths are powers of two up to the number of lanes."""
     found, first = [], 0
     while first < size:
-        width = LANES
+        width = lanes
         while width > size - first:
             width //= 2
         found.append((first, width))
@@ -29,44 +29,45 @@ def _shuffle(e: Emitter, a: str, b: str, kind: str, mask: Sequence[int]) -> str:
 
 def _exchange(e: Emitter, rows: list[str]) -> list[str]:
     """Transpose square blocks that stand side by side in vectors, by exchanging their halves, quarters, and so on."""
-    block = 1
+    block, lanes = 1, e.lanes
     while block < len(rows):
         for i in range(len(rows)):
             if not i & block:
                 a, b = rows[i], rows[i | block]
-                upper = [k if not k & block else LANES + k - block for k in range(LANES)]
-                lower = [k + block if not k & block else LANES + k for k in range(LANES)]
+                upper = [k if not k & block else lanes + k - block for k in range(lanes)]
+                lower = [k + block if not k & block else lanes + k for k in range(lanes)]
                 rows[i], rows[i | block] = (_shuffle(e, a, b, e.number, m) for m in (upper, lower))
         block *= 2
     return rows
 
 
 def load_rows(e: Emitter, base: str, size: int, wanted: Sequence[bool]) -> dict[int, str]:
-    """Append loads of `LANES` rows of `size` numbers; return the lanes of each column that is wanted.
+    """Append loads of a row of `size` numbers for each lane; return the lanes of each column that is wanted.
 
     >>> from cstormpy.graph.emission import Emitter
     >>> sorted(load_rows(Emitter(8), "%q", 3, [True, True, False]))
     [0, 1]
     """
+    lanes = e.lanes
     if size <= 4:
-        whole = f"<{LANES * size} x double>"
+        whole = f"<{lanes * size} x double>"
         x = e.new(f"load {whole}, ptr {base}, align 8")
         if size == 1:
             return {0: x}
-        return {j: _shuffle(e, x, "poison", whole, range(j, LANES * size, size)) for j in range(size) if wanted[j]}
+        return {j: _shuffle(e, x, "poison", whole, range(j, lanes * size, size)) for j in range(size) if wanted[j]}
     columns: dict[int, str] = {}
-    for first, width in pieces(size):
+    for first, width in pieces(size, lanes):
         if not any(wanted[first : first + width]):
             continue
         if width == 1:
             x = "poison"
-            for s in range(LANES):
+            for s in range(lanes):
                 one = e.new(f"load double, ptr {e.address(base, s * size + first)}, align 8")
                 x = e.new(f"insertelement {e.number} {x}, double {one}, i32 {s}")
             columns[first] = x
             continue
         kind = f"<{width} x double>"
-        parts = [e.new(f"load {kind}, ptr {e.address(base, s * size + first)}, align 8") for s in range(LANES)]
+        parts = [e.new(f"load {kind}, ptr {e.address(base, s * size + first)}, align 8") for s in range(lanes)]
         full = [_joined(e, parts[r::width], width) for r in range(width)]
         columns.update((first + j, x) for j, x in enumerate(_exchange(e, full)) if wanted[first + j])
     return columns
@@ -83,23 +84,23 @@ def _joined(e: Emitter, parts: list[str], width: int) -> str:
 
 
 def store_piece(e: Emitter, base: str, size: int, first: int, columns: Sequence[str]) -> None:
-    """Append stores of the lanes of some of `pieces`, columns from `first` on, into `LANES` rows of `size` numbers."""
-    width = len(columns)
+    """Append stores of the lanes of some of `pieces`, columns from `first` on, into rows of `size` numbers."""
+    width, lanes = len(columns), e.lanes
     if size == width == 2:
-        order = [k for s in range(LANES) for k in (s, LANES + s)]
+        order = [k for s in range(lanes) for k in (s, lanes + s)]
         x = _shuffle(e, columns[0], columns[1], e.number, order)
-        e.lines.append(f"  store <{2 * LANES} x double> {x}, ptr {base}, align 8")
+        e.lines.append(f"  store <{2 * lanes} x double> {x}, ptr {base}, align 8")
         return
     kind = f"<{width} x double>"
     rows = _exchange(e, list(columns)) if width > 1 else [columns[0]]
-    for s in range(LANES):
+    for s in range(lanes):
         place = e.address(base, s * size + first)
         if width == 1:
             x = e.new(f"extractelement {e.number} {rows[0]}, i32 {s}")
             e.lines.append(f"  store double {x}, ptr {place}, align 8")
             continue
         x, begin = rows[s % width], s // width * width
-        if width < LANES:
+        if width < lanes:
             x = _shuffle(e, x, "poison", e.number, range(begin, begin + width))
         e.lines.append(f"  store {kind} {x}, ptr {place}, align 8")
 

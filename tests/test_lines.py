@@ -420,6 +420,7 @@ def test_a_line_stands_in_for_loops_that_are_not_there(monkeypatch, compiled):
     """Above the size for which a line pays it answers where compiling the loops would take longer; else they do."""
     monkeypatch.setitem(lines.LARGEST, ("one", False), 1)
     monkeypatch.setattr(lines.Line, "_has_loops", lambda self, kind: compiled)
+    monkeypatch.setattr(lines._Spent, "seconds", 0.0)
     mech = library.acrobot().with_parameters({"forearm.mass": 1.23})
     monkeypatch.setattr(lines, "_lines", {})
     line = line_for(tables_of(mech), Signature())

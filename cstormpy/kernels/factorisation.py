@@ -7,7 +7,7 @@ those behind, and then the columns X, a row for each node.
 from cstormpy.kernels.closed_forms import forms_place
 from cstormpy.kernels.hybrid import node
 from cstormpy.kernels.lanes import is_unrolled, load, load_tile, reciprocal, store, store_tile, tile_width, width
-from cstormpy.kernels.layout import CF_ROW, N_ABOVE, N_ACTIVE, N_BALL, N_COORDINATE, N_COUNT, N_END, N_PARENT
+from cstormpy.kernels.layout import CF_ROW, N_ABOVE, N_ACTIVE, N_COORDINATE, N_COUNT, N_END, N_PARENT
 from cstormpy.kernels.steps import step
 
 #: Numbers that a line of the processor's cache holds: no tile of the rows of one sample lies on two of them.
@@ -301,23 +301,14 @@ def inward_two(N, W, joint, last, factors, length, rows, pitch, like):
 
 
 @step
-def inward_given(N, W, joint, last, factors, length, rows, pitch, like):
-    """Solve with Lᵀ for the column of what is given of a joint: of a passive one it is zero below its node.
-
-    Of a passive ball it is zero below its last hinge, and there stands what is given along one of its coordinates.
-    """
-    k, _ = node(joint)
-    if N[k + N_BALL] and not N[k + N_ACTIVE]:
-        joint = joint + 3 - N[k + N_BALL]
-    if N[k + N_ACTIVE]:
-        for j in range(last - 1, joint, -1):
-            kj, _ = node(j)
-            if not N[kj + N_ACTIVE]:
-                row = rows + j * pitch
-                x = less_rows(N, W, j + 1, N[kj + N_END], factors + j, length, rows, pitch, load(W, row, like), like)
-                store(W, row, x)
-    else:
-        last = joint + 1
+def inward_prescribed(N, W, joint, last, factors, length, rows, pitch, like):
+    """Solve with Lᵀ for the column of the acceleration of an active joint, whose subtree ends before node `last`."""
+    for j in range(last - 1, joint, -1):
+        kj, _ = node(j)
+        if not N[kj + N_ACTIVE]:
+            row = rows + j * pitch
+            x = less_rows(N, W, j + 1, N[kj + N_END], factors + j, length, rows, pitch, load(W, row, like), like)
+            store(W, row, x)
     j = passive_parent(N, joint)
     while j > 0:
         row = rows + j * pitch
@@ -332,14 +323,18 @@ def inward_given(N, W, joint, last, factors, length, rows, pitch, like):
 
 @step
 def inward_columns(N, W, place, pitch, of_base, like):
-    """Solve with Lᵀ column by column, where the samples stand side by side, leaving out what is zero."""
+    """Solve with Lᵀ column by column, where the samples stand side by side, leaving out what is zero.
+
+    The columns of the torques of passive joints are left to `invert`.
+    """
     n = N[N_COUNT]
     factors, length, rows = factor_place(N, like), row_length(N, like), place - pitch
     for joint in range(1, n + 1):
         k, _ = node(joint)
         column, last = rows + N[k + N_COORDINATE], N[k + N_END]
         inward_two(N, W, joint, last, factors, length, column, pitch, like)
-        inward_given(N, W, joint, last, factors, length, column + 2 * n, pitch, like)
+        if N[k + N_ACTIVE]:
+            inward_prescribed(N, W, joint, last, factors, length, column + 2 * n, pitch, like)
     if of_base:
         for column in range(rows + 3 * n, rows + 3 * n + 12):
             for j in range(n, 0, -1):
@@ -348,6 +343,32 @@ def inward_columns(N, W, place, pitch, of_base, like):
                     x = load(W, column + j * pitch, like)
                     x = less_rows(N, W, j + 1, N[k + N_END], factors + j, length, column, pitch, x, like)
                     store(W, column + j * pitch, x)
+
+
+@step
+def invert(N, W, sign, factors, length, rows, pitch, like):
+    """Write M_pp⁻¹, or its negative, into the passive rows of the columns that begin at `rows`, that of node 0.
+
+    Of a column c the numbers behind its own node follow from those of the nodes on the way to the base, and the others
+    are the same by symmetry: x_ic = δ_ic / D_i − Σ_j L_ij x_jc.
+    """
+    for i in range(1, N[N_COUNT] + 1):
+        ki, _ = node(i)
+        if not N[ki + N_ACTIVE]:
+            column = rows + N[ki + N_COORDINATE]
+            for c in range(1, i + 1):
+                kc, _ = node(c)
+                if not N[kc + N_ACTIVE]:
+                    place = rows + N[kc + N_COORDINATE]
+                    x = like
+                    if c == i:
+                        x = sign * load(W, factors + i * length + i, like)
+                    j = passive_parent(N, i)
+                    while j > 0:
+                        x = x - load(W, factors + i * length + j, like) * load(W, place + j * pitch, like)
+                        j = passive_parent(N, j)
+                    store(W, place + i * pitch, x)
+                    store(W, column + c * pitch, x)
 
 
 @step
@@ -371,42 +392,17 @@ def add_to_active(N, W, i, place, pitch, count, like):
 
 @step
 def solve_torques(N, W, place, pitch, like):
-    """Do the same as `solve_by_factors` with columns of which each has its own joint's row only."""
+    """Do the same as `solve_by_factors` with columns of which each has its joint's row only, −1 if that is passive."""
     factorise(N, W, like)
-    n, end, t = N[N_COUNT], pitch * width(like), tile_width()
-    factors, length, rows = factor_place(N, like), row_length(N, like), place - pitch
-    for j in range(1, n + 1):
-        k, _ = node(j)
-        if not N[k + N_ACTIVE]:
-            inward_given(N, W, j, j + 1, factors, length, rows + N[k + N_COORDINATE], pitch, like)
-    c = 0
-    while c + 4 * t <= end:
-        outward_four(N, W, place, pitch, c, like)
-        c += 4 * t
-    while c < end:
-        outward_tile(N, W, place, pitch, c, like)
-        c += t
-    for i in range(1, n + 1):
+    invert(N, W, -1.0, factor_place(N, like), row_length(N, like), place - pitch, pitch, like)
+    for i in range(1, N[N_COUNT] + 1):
         add_to_active(N, W, i, place, pitch, pitch, like)
 
 
 @step
-def solve_by_factors(N, W, place, pitch, of_base, like):
-    """Replace the passive rows of X by M_pp⁻¹ times them, and add M_ap times them to the active rows."""
-    factorise(N, W, like)
-    end, t = pitch * width(like), tile_width()
-    if width(like) == t:
-        inward_columns(N, W, place, pitch, of_base, like)
-    c = 0
-    if by_tiles(like):
-        while c + 8 * t <= end:
-            inward_eight(N, W, place, pitch, c, like)
-            outward_eight(N, W, place, pitch, c, like)
-            c += 8 * t
-        if c + 4 * t <= end:
-            inward_four(N, W, place, pitch, c, like)
-            outward_four(N, W, place, pitch, c, like)
-        c = end
+def outward_columns(N, W, place, pitch, first, last, like):
+    """Solve with D L for columns side by side."""
+    c, end, t = first * width(like), last * width(like), tile_width()
     while c + 8 * t <= end and not is_unrolled():
         outward_eight(N, W, place, pitch, c, like)
         c += 8 * t
@@ -414,9 +410,38 @@ def solve_by_factors(N, W, place, pitch, of_base, like):
         outward_four(N, W, place, pitch, c, like)
         c += 4 * t
     while c < end:
-        if width(like) < t:
-            inward_tile(N, W, place, pitch, c, like)
         outward_tile(N, W, place, pitch, c, like)
         c += t
-    for i in range(1, N[N_COUNT] + 1):
+
+
+@step
+def solve_by_factors(N, W, place, pitch, of_base, like):
+    """Replace the passive rows of X by M_pp⁻¹ times them, and add M_ap times them to the active rows."""
+    factorise(N, W, like)
+    n, end, t = N[N_COUNT], pitch * width(like), tile_width()
+    if by_tiles(like):
+        c = 0
+        while c + 8 * t <= end:
+            inward_eight(N, W, place, pitch, c, like)
+            outward_eight(N, W, place, pitch, c, like)
+            c += 8 * t
+        if c + 4 * t <= end:
+            inward_four(N, W, place, pitch, c, like)
+            outward_four(N, W, place, pitch, c, like)
+    elif width(like) < t:
+        for c in range(0, end, t):
+            inward_tile(N, W, place, pitch, c, like)
+            outward_tile(N, W, place, pitch, c, like)
+    else:
+        inward_columns(N, W, place, pitch, of_base, like)
+        outward_columns(N, W, place, pitch, 0, 2 * n, like)
+        for i in range(1, n + 1):
+            k, _ = node(i)
+            if N[k + N_ACTIVE]:
+                column = 2 * n + N[k + N_COORDINATE]
+                outward_columns(N, W, place, pitch, column, column + 1, like)
+        invert(N, W, 1.0, factor_place(N, like), row_length(N, like), place - pitch + 2 * n, pitch, like)
+        if of_base:
+            outward_columns(N, W, place, pitch, 3 * n, 3 * n + 12, like)
+    for i in range(1, n + 1):
         add_to_active(N, W, i, place, pitch, pitch, like)

@@ -184,14 +184,11 @@ def fill_columns(T, N, W, loaded, of_base, like):
             fill_base(N, W, i, place, pitch, like)
     if N[N_BALLS]:
         fill_balls(T, N, W, place, pitch, like)
-    if N[N_BALLS] and not deep:  # many of the columns' numbers are zero still
-        pull_back_columns(N, W, place, pitch, like)
     if deep:
         count = 3 * n + (12 if of_base else 0)
         solve_by_recursion(T, N, W, place, pitch, count, place + n * pitch)
     else:
         solve_by_factors(N, W, place, pitch, of_base, like)
     if N[N_BALLS]:
-        if deep:  # which answers accelerations of the hinges
-            pull_back_columns(N, W, place, pitch, like)
+        pull_back_columns(N, W, place, pitch, like)
         pull_back_answers(N, W, place, pitch, like)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bdsim import BDSim
 
-from cstormpy.simulation.block_table import kept_table
+from cstormpy.simulation.palette import kept_table
 
 SOURCE = '''
 from bdsim.components import FunctionBlock

@@ -11,11 +11,10 @@ from bdsim_examples import EXAMPLES, van_der_pol, van_der_pol_rate
 from scipy.integrate import DOP853, RK23, RK45, solve_ivp
 
 import cstormpy as cs
-from cstormpy.simulation.order_conditions import order_defect
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.step_control import first_step
 from cstormpy.simulation.steppers import SOLVERS
-from cstormpy.simulation.tableaus import EXPLICIT
+from cstormpy.simulation.tableaus import EXPLICIT, order_defect
 
 ORDERS = {"Euler": 1, "RK23": 3, "RK4": 4, "RK45": 5, "DOP853": 8, "Radau": 5}
 STEPS = {"Euler": (512, 1024), "RK23": (64, 128), "DOP853": (5, 10)}

@@ -25,7 +25,7 @@ from cstormpy.simulation import Simulation
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.steppers import check_solver
-from cstormpy.simulation.sweep.axis_names import accepted
+from cstormpy.simulation.sweep.axes import accepted
 from cstormpy.simulation.wiring import port_numbers
 
 Build = Callable[..., Any]

@@ -24,8 +24,7 @@ from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.events import Event, at_bounds, refuse_chatter, states_left
 from cstormpy.simulation.interrupts import Interrupts
-from cstormpy.simulation.observation import Observation
-from cstormpy.simulation.recording import Recording
+from cstormpy.simulation.recording import Observation, Recording
 from cstormpy.simulation.repeatability import refuse_unrepeatable
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings

@@ -22,14 +22,13 @@ from cstormpy.live.availability import is_on_screen
 from cstormpy.reporting import Progress, notice, notice_once
 from cstormpy.simulation.analysis.methods import Analysis
 from cstormpy.simulation.bdfile import load_bd
-from cstormpy.simulation.block_table import kept_table
 from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.limits import say_limits_left
 from cstormpy.simulation.live_session import LiveSession, check_pace, wants_window
-from cstormpy.simulation.outcome import result_of
-from cstormpy.simulation.palette import our_blocks, quiet
+from cstormpy.simulation.outcome import UnreadResult, result_of, write_figures
+from cstormpy.simulation.palette import kept_table, our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
 from cstormpy.simulation.recording import Recording, find_signals
 from cstormpy.simulation.results import Result
@@ -39,7 +38,6 @@ from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.translations import Translations
-from cstormpy.simulation.unread_results import UnreadResult, write_figures
 from cstormpy.simulation.wiring import compile_diagram
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.trajectories import Trajectory
+from cstormpy.simulation.analysis.steps import Trajectory
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.events import Event
 from cstormpy.simulation.recording import Signal, find_signals, signal_name

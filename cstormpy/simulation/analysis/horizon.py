@@ -13,13 +13,11 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.jump_times import moved_jump, tells_when
+from cstormpy.simulation.analysis.jump_times import deciding, moved_jump, tells_when
 from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.steps import Steps
-from cstormpy.simulation.analysis.switches import deciding
-from cstormpy.simulation.analysis.trajectories import Trajectory
+from cstormpy.simulation.analysis.steps import Steps, Trajectory
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of

@@ -162,7 +162,7 @@ class LinearModel:
         omega : array_like, optional
             Frequencies [rad/s]; some decades about the poles unless given.
         """
-        from cstormpy.simulation.analysis.bode import plotted
+        from cstormpy.simulation.analysis.responses import plotted
 
         return plotted(self, kind, omega)
 

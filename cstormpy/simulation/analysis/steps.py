@@ -1,8 +1,9 @@
-"""Runge-Kutta steps of a diagram with tangents along several directions: in Python, or by the kernel `propagate`."""
+"""Runge-Kutta steps of a diagram with tangents along several directions, in Python or by the kernel `propagate`."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from cstormpy.arrays import Array
 from cstormpy.kernels.event_location import crossed
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import tables_of
+from cstormpy.simulation.events import Event
+from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.tableaus import Tableau
 
 
@@ -135,3 +138,36 @@ class Steps:
     def crossed(self, sides: Array) -> NDArray[np.bool_]:
         """Tell which guards have changed their sides, in their directions."""
         return np.array([*map(crossed, sides[0], self.out[self.guards], sides[1])], dtype=bool)
+
+
+@dataclass
+class Trajectory:
+    """A run with its derivatives to k parameters.
+
+    Attributes
+    ----------
+    t : ndarray, (N,)
+    dt : ndarray, (N, k)
+        How the times of the samples follow the parameters: those on both sides of a source's jump go with it.
+    x, dx : ndarray, (N, n), (N, k, n)
+    signals : list of Signal
+        Those that were watched.
+    y, dy : list of ndarray, each (N, ...), (N, k, ...)
+    events : list of Event
+        Zero crossings that were met, whose share in the derivatives is in them.
+    differenced : list of (str, str)
+        Blocks whose derivatives are differences, and what in them.
+    notes : list of str
+        What the derivatives leave out.
+    """
+
+    t: Array
+    dt: Array
+    x: Array
+    dx: Array
+    signals: list[Signal]
+    y: list[Array]
+    dy: list[Array]
+    events: list[Event]
+    differenced: list[tuple[str, str]]
+    notes: list[str]

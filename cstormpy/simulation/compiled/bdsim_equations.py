@@ -1,4 +1,4 @@
-"""Equations of bdsim's sources, functions and connections whose own methods ask for numbers.
+"""Equations of bdsim's blocks whose own methods ask for numbers, or that hold functions of the user or of SciPy.
 
 All other blocks of bdsim are traced by their own methods (`equations.own_method` says which of their attributes are
 parameters).
@@ -7,15 +7,20 @@ parameters).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from cstormpy.graph import Node
+from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import is_singular
-from cstormpy.simulation.bdsim_blocks import side_by_side
-from cstormpy.simulation.compiled.equations import fails, output, own_method, passes_on
+from cstormpy.simulation.bdsim_blocks import linear_outputs, side_by_side
+from cstormpy.simulation.bounds import bounds_of, is_bounded, side_of
+from cstormpy.simulation.compiled.equations import deriv, fails, guard, next_state, output, own_method, passes_on
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.untranslated import Untraceable
+from cstormpy.trajectory.basis import evaluate_symbolic
 
 Signals = list[Any]
 
@@ -156,3 +161,199 @@ def _mux(b: Any, t: Any, u: Signals, x: Any) -> Signals:
 @fails("bdsim.blocks.linalg.Inverse")
 def _inverse_fails(b: Any, t: Any, u: Signals, x: Any) -> Any:
     return not b.pinv and u[0].shape[0] == u[0].shape[1] and is_singular(u[0])
+
+
+Number = Any
+
+# INTERPOLATE, which holds an object of SciPy (interp1d): lines, steps and splines by points --------------
+
+_INTERPOLATE = "bdsim.blocks.functions.Interpolate"
+
+
+def _knots(b: Any) -> Any:
+    return getattr(getattr(b.f, "_spline", None), "t", None)
+
+
+def _controls(b: Any) -> Any:
+    spline = getattr(b.f, "_spline", None)
+    return None if spline is None else spline.c.reshape(len(spline.c), *np.shape(b.f.y)[1:])
+
+
+@output(
+    _INTERPOLATE,
+    points=lambda b: np.asarray(b.f.x, dtype=float),
+    values=lambda b: np.asarray(b.f.y, dtype=float),
+    borders=lambda b: getattr(b.f, "x_bds", None),
+    knots=_knots,
+    controls=_controls,
+)
+def _interpolate(b: Any, t: Any, u: list[Any], x: Any) -> list[Any]:
+    kind = getattr(b.f, "_kind", "")
+    between = _BETWEEN.get(kind)
+    if between is None or not b.f.bounds_error or b.f.axis != 0:
+        raise Untraceable(f"it interpolates in a way that is not known ({kind or type(b.f).__name__!s:.40})")
+    at = t if b.time else u[0]
+    if np.ndim(at) == 0:
+        return [between(b, at)]
+    found = [np.asarray(between(b, item)) for item in np.ravel(at)]
+    return [np.stack(found).reshape((*np.shape(at), *found[0].shape))]
+
+
+@fails(_INTERPOLATE)
+def _outside(b: Any, t: Any, u: list[Any], x: Any) -> Any:
+    found: Any = False
+    for item in np.ravel(t if b.time else u[0]):
+        found = ~((item >= b.points[0]) & (item <= b.points[-1])) | found
+    return found
+
+
+def _on_lines(b: Any, at: Number) -> Any:
+    count = len(b.points)
+    if count < 2:
+        raise Untraceable("it interpolates between fewer than two points")
+    k = np.clip(np.searchsorted(b.points, at, "left") - 1.0, 0.0, count - 2.0)
+    left, right, y, after = b.points[k], b.points[k + 1.0], b.values[k], b.values[k + 1.0]
+    return (after - y) / (right - left) * (at - left) + y
+
+
+def _at_neighbour(b: Any, at: Number) -> Any:
+    kind = b.f._kind
+    borders = b.borders if kind.startswith("nearest") else b.points
+    k = np.searchsorted(borders, at, "left" if kind in ("nearest", "next") else "right")
+    return b.values[k - 1.0 if kind == "previous" else k]
+
+
+def _on_spline(b: Any, at: Number) -> Any:
+    """Return the point of a spline; outside of its points the first or the last piece goes on."""
+    degree = int(b.f._spline.k)
+    span = np.clip(np.searchsorted(b.knots, at, "right") - 1.0, float(degree), len(b.controls) - 1.0)
+    return evaluate_symbolic(b.knots, degree, b.controls, span, at, 0)[0]
+
+
+_BETWEEN = {
+    "linear": _on_lines,
+    "nearest": _at_neighbour,
+    "nearest-up": _at_neighbour,
+    "previous": _at_neighbour,
+    "next": _at_neighbour,
+    "spline": _on_spline,
+}
+
+
+# functions of the user: FUNCTION, STOP, INTEGRATOR_S, and EVENT -------------------------------------------
+
+@output("bdsim.blocks.functions.Function")
+def _function(b: Any, t: Any, u: Signals, x: Any) -> Signals:
+    if b.userdata is not None:
+        raise Untraceable("it keeps data between its calls (persistent=True)")
+    if not callable(b.func):
+        return [_smooth(_called(b, each, u), u) for each in b.func]
+    found = _smooth(_called(b, b.func, u), u)
+    parts = list(found) if isinstance(found, (list, tuple)) else [found]
+    if len(parts) != b.nout:
+        raise Untraceable(f"it returns {len(parts)} values for {b.nout} outputs")
+    return parts
+
+
+#: What jumps. Derivatives of a run note where a function does, which they find of one that is differenced only.
+_JUMPING = frozenset({"floor", "ceil", "trunc", "round", "sign", "mod", "fmod"})
+
+
+def _smooth(found: Any, given: Signals) -> Any:
+    """Return what a function has given, unless it may jump by itself; what it is given may."""
+    parts = found if isinstance(found, (list, tuple)) else [found]
+    seen = {node.index for node in _nodes_of(given)}
+    stack = _nodes_of(parts)
+    while stack:
+        node = stack.pop()
+        if node.index in seen:
+            continue
+        seen.add(node.index)
+        if node.primitive.truth or node.primitive.name in _JUMPING:
+            raise Untraceable(f"it may jump, by a {_word(node)}")
+        stack += [a for a in node.args if isinstance(a, Node)]
+    return found
+
+
+def _nodes_of(signals: Iterable[Any]) -> list[Node]:
+    return [x for each in signals for x in np.asarray(symbols(each)).flat if isinstance(x, Node)]
+
+
+def _word(node: Node) -> str:
+    return "comparison" if node.primitive.truth else f"{node.primitive.name}()"
+
+
+def _called(b: Any, function: Any, u: Signals) -> Any:
+    return with_symbolic_math(function)(*u, *b.args, **b.kwargs)
+
+
+@next_state("bdsim.blocks.sampled.Integrator_S", numbers=("gain", "T", "min", "max"))
+def _summed(b: Any, t: Any, u: Signals, x: Any) -> Any:
+    after = x + b.gain * b.T * np.ravel(u[0])
+    if b.min is not None:
+        after = np.maximum(after, b.min)
+    if b.max is not None:
+        after = np.minimum(after, b.max)
+    if b.enable is None:
+        return after
+    return np.where(with_symbolic_math(b.enable)(t, u, x), after, 0.0)
+
+
+@guard("bdsim.blocks.sinks.Event")
+def _event(b: Any, t: Any, u: Signals, x: Any, detector: Any) -> Any:
+    return u[0]
+
+
+@guard("bdsim.blocks.sinks.Stop")
+def _stop(b: Any, t: Any, u: Signals, x: Any, detector: Any) -> Any:
+    """Return the number whose sign stops a run; of a truth 1 where it holds, else -1."""
+    if b.stopfunc is None:
+        truth = np.asarray(b._inport_slots[0].value).dtype.kind == "b"
+        return np.where(u[0] != 0.0, 1.0, -1.0) if truth else u[0]
+    found = with_symbolic_math(b.stopfunc)(u[0])
+    if np.ndim(found) == 0 and isinstance(found, (bool, np.bool_)):
+        return 1.0 if found else -1.0
+    is_truth = isinstance(found, Node) and found.primitive.truth
+    return np.where(found, 1.0, -1.0) if is_truth else found
+
+
+# states, continuous and sampled -------------------------------------------------------------------------
+
+own_method("bdsim.blocks.sampled.Deriv_S", numbers=("gain", "T"))
+
+# the bounds of an integrator are a rule of the runner: see `cstormpy.simulation.bounds`
+_BOUNDS = {
+    "bounded": lambda b: None if not is_bounded(b) else 1.0,
+    "side": side_of,
+    "low": lambda b: bounds_of(b)[0],
+    "high": lambda b: bounds_of(b)[1],
+}
+
+
+@deriv("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
+def _integrator_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
+    rate = b.gain * np.ravel(u[0])
+    return rate if b.bounded is None else np.where(b.side == 0.0, rate, 0.0)
+
+
+@guard("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
+def _bound(b: Any, t: Any, u: Signals, x: Any, detector: Any) -> Any:
+    """Return the room that a free state has to its bounds, or how fast a held one would go out of the one it is at."""
+    k = detector.entry
+    room = np.minimum(b.high[k] - x[k], x[k] - b.low[k])
+    return np.where(b.side[k] == 0.0, room, b.side[k] * (b.gain * np.ravel(u[0]))[k])
+
+
+_SYSTEM = ("A", "B", "C", "D")
+output("bdsim.blocks.continuous.LTI_SS", "bdsim.blocks.sampled.LTI_SS_S", numbers=_SYSTEM)(linear_outputs)
+
+
+@deriv("bdsim.blocks.continuous.LTI_SS", numbers=_SYSTEM)
+@next_state("bdsim.blocks.sampled.LTI_SS_S", numbers=_SYSTEM)
+def _linear_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
+    return b.A @ x + b.B @ side_by_side(u)
+
+
+@next_state("bdsim.blocks.sampled.ZOH")
+def _held(b: Any, t: Any, u: Signals, x: Any) -> Any:
+    return np.ravel(u[0])

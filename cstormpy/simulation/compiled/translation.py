@@ -9,12 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.simulation.compiled import (  # noqa: F401  # they register themselves
-    bdsim_equations,
-    bdsim_equations_curves,
-    bdsim_equations_states,
-    function_equations,
-)
+from cstormpy.simulation.compiled import bdsim_equations  # noqa: F401  # which register themselves
 from cstormpy.simulation.compiled.assembly import Assembly
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram

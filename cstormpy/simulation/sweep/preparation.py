@@ -2,28 +2,103 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import queue
+import types
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cstormpy.errors import DiagramError, InvalidType, shown
 from cstormpy.file_writer import file_path
+from cstormpy.mechanism import Mechanism
 from cstormpy.reporting import notice
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
-from cstormpy.simulation.sweep.axes import Axes, check_size
-from cstormpy.simulation.sweep.axis_names import accepted, check_twice, meant
-from cstormpy.simulation.sweep.copying import copied
+from cstormpy.simulation.sweep.axes import Axes, accepted, check_size, check_twice, meant
 from cstormpy.simulation.sweep.files import Log, header
 from cstormpy.simulation.sweep.identity import diagram_identity, option_identity
 from cstormpy.simulation.sweep.measures import Final, check_measure, described
 from cstormpy.simulation.sweep.result import Sweep
 from cstormpy.simulation.sweep.scheduler import SweepRuns, check_executor, check_pickling, how_many
 from cstormpy.simulation.sweep.workers import Job, Record, Worker
+
+#: Packages whose functions may be shared by threads: what they close over does not change, or is guarded.
+_SHAREABLE = ("bdsim", "cstormpy", "numba", "numpy", "scipy")
+
+
+def copied(bd: Any, make: Callable[[], Any]) -> Any:
+    """Return a copy of a diagram that shares nothing with it that could change.
+
+    Raises
+    ------
+    DiagramError
+        Where a function that a block holds would be shared, with what it remembers.
+    """
+    advice = "give the function build(sim, **options) that makes it, so that each worker has its own"
+    for b in bd.blocklist:
+        shared = _remembered(b)
+        if shared is not None:
+            raise DiagramError(
+                f"sweep: the diagram cannot be copied for several workers: block {b.name!r} {shared}; {advice}"
+            )
+    # the copy has a simulation of its own
+    memo: dict[int, Any] = {id(bd.runtime): make()} if hasattr(bd, "runtime") else {}
+    try:
+        return copy.deepcopy(bd, memo)
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise DiagramError(f"sweep: the diagram cannot be copied for workers: {told}; {advice}") from error
+
+
+def _remembered(block: Any) -> str | None:
+    """Say what a block would share with its copy: functions are not copied, nor what they close over."""
+    stack = [v for name, v in vars(block).items() if name not in ("_bd", "bd")]
+    seen: set[int] = {id(block)}
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, types.MethodType):
+            stack += [value.__func__, value.__self__]
+        elif isinstance(value, types.FunctionType):
+            name = _changing(value)
+            if name is not None:
+                return f"holds the function {value.__qualname__!r}, whose {name!r} all of them would use"
+        elif isinstance(value, (list, tuple, set)):
+            stack += value
+        elif isinstance(value, dict):
+            stack += value.values()
+    return None
+
+
+def _changing(function: types.FunctionType) -> str | None:
+    """Return the name of what a function remembers from one call to the next, or could."""
+    if function.__module__.split(".")[0] in _SHAREABLE:
+        return None
+    names = function.__code__.co_freevars
+    held = [(name, cell.cell_contents) for name, cell in zip(names, function.__closure__ or (), strict=True)]
+    held += [(name, v) for name, v in (function.__kwdefaults__ or {}).items()]
+    given = function.__code__.co_varnames[: function.__code__.co_argcount]
+    held += list(zip(reversed(given), reversed(function.__defaults__ or ()), strict=False))
+    return next((name for name, value in held if not _constant(value)), None)
+
+
+def _constant(value: Any) -> bool:
+    if isinstance(value, (tuple, frozenset)):
+        return all(_constant(item) for item in value)
+    if isinstance(value, types.FunctionType):
+        return _changing(value) is None
+    if isinstance(value, np.ndarray):
+        return not value.flags.writeable
+    plain = (bool, int, float, complex, str, bytes, type(None), np.generic, type, types.ModuleType, Mechanism)
+    return isinstance(value, (*plain, types.BuiltinFunctionType))
 
 
 class SweepSettings(NamedTuple):

@@ -1,4 +1,4 @@
-"""Makes the result of a run: what was recorded, how it ended, where one can go on, and the figures of what nobody reads."""
+"""Makes the result of a run: what was recorded, how it ended, where to go on; writes its figures if nobody reads it."""
 
 from __future__ import annotations
 

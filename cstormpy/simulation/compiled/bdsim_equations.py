@@ -242,6 +242,7 @@ _BETWEEN = {
 
 # functions of the user: FUNCTION, STOP, INTEGRATOR_S, and EVENT -------------------------------------------
 
+
 @output("bdsim.blocks.functions.Function")
 def _function(b: Any, t: Any, u: Signals, x: Any) -> Signals:
     if b.userdata is not None:

@@ -1,4 +1,4 @@
-"""The file of a functional mock-up unit: its description in XML, its sources, and a binary where there is a compiler."""
+"""The file of a functional mock-up unit: its description, its sources, and a binary where there is a compiler."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from cstormpy.blocks._switching import Switching
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import find
-from cstormpy.loops.locking_derivatives import locked_tangents
+from cstormpy.loops.locking import locked_tangents
 from cstormpy.mechanism import Mechanism
 from cstormpy.signals.limits import nearest_level, room_in_level
 

@@ -16,9 +16,9 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._drives import Changing, DriveSet, Following
 from cstormpy.blocks._stops import stops_of
+from cstormpy.dynamics.charts import RECENTRED, carried, half_turn_left, recentre
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
-from cstormpy.dynamics.recentring import RECENTRED, carried, half_turn_left, recentre
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.degrees import say_degrees
 from cstormpy.loops.assembly import shut

@@ -15,7 +15,7 @@ from cstormpy.arrays import Array, as_floats, real_array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.blocks._drives import Changing, Following
-from cstormpy.dynamics.recentring import RECENTRED, carried, half_turn_left
+from cstormpy.dynamics.charts import RECENTRED, carried, half_turn_left
 from cstormpy.errors import InvalidType, InvalidValue, unknown_name
 from cstormpy.graph.arrays import zeros
 from cstormpy.graph.choices import choose

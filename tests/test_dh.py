@@ -13,7 +13,8 @@ from xiang_arm import xiang_sensitivity, xiang_torque
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.lie import exp_se3
-from cstormpy.mechanism import Fixed, Limits, Link, Load, Mechanism, Prismatic, Revolute, Screw, dh_frames, library
+from cstormpy.mechanism import Fixed, Limits, Link, Load, Mechanism, Prismatic, Revolute, Screw, library
+from cstormpy.mechanism.dh import to_dh
 
 BOTH = ["standard", "modified"]
 
@@ -282,5 +283,5 @@ class TestWithoutFixed:
 def test_a_prismatic_joint_has_no_place():
     """The axis of a slide lies anywhere: its point must not decide the frames."""
     mech = Mechanism([Link("a", None, Prismatic((0, 0, 1), point=(5, 5, 5)), mass=1.0)])
-    assert dh_frames.to_dh(mech).rows[0]["type"] == "prismatic"
-    np.testing.assert_array_equal(dh_frames.to_dh(mech).base, np.eye(4))
+    assert to_dh(mech).rows[0]["type"] == "prismatic"
+    np.testing.assert_array_equal(to_dh(mech).base, np.eye(4))

@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 import cstormpy as cs
 from cstormpy.linkage.components import find
-from cstormpy.loops.locking_derivatives import locked_tangents
+from cstormpy.loops.locking import locked_tangents
 from cstormpy.mechanism.component_values import component_value, with_components
 
 ENGINES = ("interpreted", "compiled")

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.control.inertia_line import inertia_line
-from cstormpy.control.prepared import Inertia
+from cstormpy.control.prepared import Inertia, inertia_line
 from cstormpy.mechanism import library
 
 

@@ -7,8 +7,7 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.errors import InvalidValue, UnknownName
-from cstormpy.identification.consistency import is_possible
-from cstormpy.identification.log_cholesky import Bodies
+from cstormpy.identification.consistency import Bodies, is_possible
 
 NAMES = ["forearm.mass", "forearm.com[0]", "forearm.inertia.zz", "shoulder.damping", "elbow.damping"]
 

@@ -16,7 +16,7 @@ from processes import ROOT, in_a_process
 
 import cstormpy as cs
 from cstormpy import reporting
-from cstormpy.optimal import progress as search_line
+from cstormpy.optimal import solving
 
 
 @pytest.fixture
@@ -187,8 +187,8 @@ def test_without_a_terminal_the_parts_of_a_search_are_told_apart(monkeypatch, ca
     caplog.set_level("INFO", "cstormpy")
     clock = Clock()
     monkeypatch.setattr(reporting, "time", clock)
-    monkeypatch.setattr(search_line, "time", clock)
-    line = search_line.SearchLine("coarse", 3)
+    monkeypatch.setattr(solving, "time", clock)
+    line = solving.SearchLine("coarse", 3)
     clock.now += 12.0
     line.show(1, 7, 2.5, 1e-8)
     (said,) = caplog.messages

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cstormpy import json_files
 from cstormpy.errors import CstormError, FileFormatError
-from cstormpy.trajectory import BSpline, files
+from cstormpy.trajectory import BSpline, bspline
 
 CURVE = BSpline.uniform(np.random.default_rng(0).standard_normal((5, 2)) / 3.0, 1.1, names=["shoulder", "elbow"])
 
@@ -106,13 +106,13 @@ def test_a_file_too_large_is_refused(tmp_path, monkeypatch):
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(files._KEYS), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.sampled_from(bspline._KEYS), inner, max_size=3),
     max_leaves=12,
 )
 
 
 @pytest.mark.slow
-@given(st.sampled_from(files._KEYS), JSON)
+@given(st.sampled_from(bspline._KEYS), JSON)
 @settings(max_examples=300, deadline=None)
 def test_only_our_own_errors_come_out(key, value):
     try:

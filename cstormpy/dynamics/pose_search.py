@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from cstormpy import lie
 from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import scratch_size, workspace
+from cstormpy.dynamics.charts import LONGEST
 from cstormpy.dynamics.kernel_lines import part_by_line
 from cstormpy.dynamics.largest_angles import LargestAngles
-from cstormpy.dynamics.recentring import LONGEST
 from cstormpy.errors import NonFinite
 from cstormpy.lie.exponential import _log_so3
 from cstormpy.linkage.tables import tables_of

@@ -6,6 +6,6 @@
 """
 
 from cstormpy.gym.factory import make, names
-from cstormpy.gym.task import Task
+from cstormpy.gym.tasks import Task
 
 __all__ = ["Task", "make", "names"]

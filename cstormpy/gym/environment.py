@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidType, InvalidValue, ShapeError
-from cstormpy.gym.task import Task
+from cstormpy.gym.tasks import Task
 from cstormpy.report.data import plants_of
 from cstormpy.report.poses import PoseDrawing
 from cstormpy.simulation import Simulation

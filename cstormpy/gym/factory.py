@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from cstormpy.arguments import whole_number
 from cstormpy.errors import DiagramError, InvalidType, InvalidValue, shown, unknown_name
-from cstormpy.gym.task import Task
+from cstormpy.gym.tasks import Task
 
 if TYPE_CHECKING:
     from cstormpy.gym.environment import Environment, VectorEnvironment

@@ -2,7 +2,6 @@
 
 from cstormpy.identification.base_parameters import BaseParameter, BaseParameters, base_parameters
 from cstormpy.identification.fitting import identify
-from cstormpy.identification.output_result import OutputIdentification
-from cstormpy.identification.result import Identification
+from cstormpy.identification.result import Identification, OutputIdentification
 
 __all__ = ["BaseParameter", "BaseParameters", "Identification", "OutputIdentification", "base_parameters", "identify"]

@@ -11,8 +11,7 @@ from cstormpy.arrays import Array
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cstormpy.identification.output_result import OutputIdentification
-    from cstormpy.identification.result import Identification
+    from cstormpy.identification.result import Identification, OutputIdentification
     from cstormpy.mechanism import Mechanism
 
 WIDTH, HEIGHT, ABOVE = 10.0, 2.0, 1.2

@@ -17,8 +17,7 @@ from cstormpy.identification.consistency import is_possible, nearest_fit
 from cstormpy.identification.equations import equations_of
 from cstormpy.identification.log import Log, read_logs
 from cstormpy.identification.output_error import fit_output
-from cstormpy.identification.output_result import OutputIdentification
-from cstormpy.identification.result import Identification
+from cstormpy.identification.result import Identification, OutputIdentification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
 from cstormpy.linkage.components import Term
 from cstormpy.loops.closed_motions import closed_motion

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.identification.consistency import Bodies
 from cstormpy.identification.log import Log
-from cstormpy.identification.log_cholesky import Bodies
 from cstormpy.identification.unknowns import NONNEGATIVE
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
 from cstormpy.loops.closed_motions import closed_motion, state_directions

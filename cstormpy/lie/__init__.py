@@ -33,11 +33,14 @@ array([ 0.,  0.,  1.,  0., -1.,  0.])
 """
 
 from cstormpy.lie.adjoint import Ad, Ad_star, ad, ad_star
-from cstormpy.lie.bodies import SYMMETRY_TOLERANCE, kinetic_energy, momentum, spatial_inertia
 from cstormpy.lie.derivatives import SINGULAR_TOLERANCE, dexp_inv_se3, dexp_inv_so3, dexp_se3, dexp_so3
 from cstormpy.lie.exponential import ANGLE_LIMIT, exp_se3, exp_so3, log_se3, log_so3
 from cstormpy.lie.frames import (
+    SYMMETRY_TOLERANCE,
     body_velocity,
+    kinetic_energy,
+    momentum,
+    spatial_inertia,
     transform_inertia,
     transform_momentum,
     transform_twist,

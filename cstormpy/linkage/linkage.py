@@ -294,7 +294,7 @@ class Linkage(Value):
         >>> Mechanism([arm, tip]).without_fixed().links
         (Link('arm', joint=Revolute((0, 0, 1)), mass=2, com=(0.75, 0, 0)),)
         """
-        from cstormpy.linkage.welding import without_fixed
+        from cstormpy.linkage.bodies import without_fixed
 
         return without_fixed(self)
 

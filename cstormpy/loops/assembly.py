@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.arrays import Array
+from cstormpy.dynamics.charts import half_turn_left, shortened
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
-from cstormpy.dynamics.recentring import half_turn_left, shortened
 from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.graph import require_zero

@@ -7,11 +7,22 @@ coordinates in the unit matrix, above those of the loops' Jacobian A,
 
 so that the momenta M q̇ of all other joints stay as they are, and the kinetic energy falls by that of the rates that are
 lost, ½ (q̇⁺ - q̇)ᵀ M (q̇⁺ - q̇) (Carnot). Of the mass matrix only the part of the joints that stay free is inverted.
+
+Derivatives of the rates behind an impulsive locking of joints, loops included.
+
+The momenta M q̇ of the joints f that are not locked change by the loops' impulses alone, q̇⁺ of the others is zero, and
+the loops stay closed (`loops.locking`). So, along a change δ of position, rates and numbers of the mechanism, with
+v = q̇⁺ - q̇,
+
+    M_ff δq̇⁺_f - A_fᵀ δλ = (M δq̇ - ∂(M v) + ∂(Aᵀ λ))_f,    A_f δq̇⁺_f = -(∂A) q̇⁺
+
+where ∂ is of M and A at a constant v, λ and q̇⁺, and M v is the inverse dynamics of the accelerations v without rates,
+less that of none. Where constraints are dependent, they stay so along the motion, and δq̇⁺ is the same whatever λ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +33,13 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import SingularInertia
+from cstormpy.linkage.components import Component
+from cstormpy.linkage.tables import STILL
 from cstormpy.loops.assembly import LEAST
 from cstormpy.loops.closure import closure_of
+from cstormpy.loops.parameters import constraint_rates
+from cstormpy.sensitivity.hybrid import hybrid_sensitivity
+from cstormpy.sensitivity.torque_rates import torque_rates
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -64,3 +80,59 @@ def _locked(M: Array, qd: Array, where: NDArray[np.bool_], A: Array) -> tuple[Ar
         change[free] += W @ multipliers
         loads = A.T @ multipliers
     return np.where(where, 0.0, qd + change), np.where(where, M @ change - loads, 0.0)
+
+
+def locked_tangents(
+    mech: Linkage,
+    q: Array,
+    before: Array,
+    after: Array,
+    where: NDArray[np.bool_],
+    tangents: Array,
+    parts: Sequence[Component] = (),
+) -> Array:
+    """Return derivatives (2n, k) of the state behind the locking from those before.
+
+    Parameters
+    ----------
+    mech : Linkage
+    q, before, after : ndarray, (n,)
+        Position, and rates before and behind the locking.
+    where : ndarray of bool, (n,)
+        The coordinates that are locked.
+    tangents : ndarray, (2n, k)
+        Derivatives of position and rates before.
+    parts : sequence of Component
+        The numbers of the mechanism to which the last of these are derivatives.
+    """
+    n, free = mech.n, ~where
+    rows = np.stack([q, q]), np.zeros((2, n)), np.stack([before - after, np.zeros(n)])
+    d = hybrid_sensitivity(mech.tree, *rows, drive=STILL, name="qdd")
+    M = d.dy_du[0]
+    momenta = M @ tangents[n:] + (d.dy_dq[0] - d.dy_dq[1]) @ tangents[:n]
+    if parts:
+        r = torque_rates(mech.tree, parts, *rows)
+        momenta[:, -len(parts) :] += r[0] - r[1]
+    found = np.array(tangents, dtype=float)
+    found[n:][where] = 0.0
+    inner = M[np.ix_(free, free)]
+    found[n:][free] = np.linalg.solve(inner, momenta[free])
+    if mech.loops:
+        A, dA = _constraints(mech, q, tangents, parts)
+        impulse = (M @ (after - before))[free]
+        lam = np.linalg.pinv(A[:, free].T, rcond=LEAST) @ impulse
+        W = np.linalg.solve(inner, A[:, free].T)
+        pull = np.linalg.solve(inner, np.einsum("mnk,m->nk", dA, lam)[free])
+        rates = found[n:][free] + pull
+        left = A[:, free] @ rates + np.einsum("mnk,n->mk", dA, after)
+        found[n:][free] = rates - W @ (np.linalg.pinv(A[:, free] @ W, rcond=LEAST, hermitian=True) @ left)
+    return found
+
+
+def _constraints(mech: Linkage, q: Array, tangents: Array, parts: Sequence[Component]) -> tuple[Array, Array]:
+    """Return A (m, n) and its derivatives (m, n, k) along the tangents, the last of them to these numbers, too."""
+    closed = closure_of(mech, q[None])
+    dA = closed.slopes()[0] @ tangents[: mech.n]
+    if parts:
+        dA[..., -len(parts) :] += constraint_rates(mech, closed, parts, q[None], np.zeros((1, mech.n)))[0][0]
+    return closed.A[0], dA

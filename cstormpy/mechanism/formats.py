@@ -90,9 +90,9 @@ class Formats:
         >>> [rows[2][key] for key in ("theta", "d", "a")]
         [0.0, 0.15005, 0.0203]
         """
-        from cstormpy.mechanism import dh_frames
+        from cstormpy.mechanism.dh import to_dh
 
-        return dh_frames.to_dh(cast("Mechanism", self), convention)
+        return to_dh(cast("Mechanism", self), convention)
 
     @classmethod
     def from_urdf(

@@ -14,10 +14,9 @@ from typing import Any
 
 from cstormpy.errors import unknown_name
 from cstormpy.mechanism.arms import arm7, puma560
-from cstormpy.mechanism.loop_library import five_bar, four_bar, slider_crank, three_rrr, two_arms
+from cstormpy.mechanism.loop_library import five_bar, four_bar, slider_crank, stewart_platform, three_rrr, two_arms
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import acrobot, branched_acrobot, pendulum, planar_2r, xiang_two_link
-from cstormpy.mechanism.platforms import stewart_platform
 from cstormpy.mechanism.synthetic import chain, tree
 from cstormpy.mechanism.underactuated import cart_pole, furuta, pendubot
 

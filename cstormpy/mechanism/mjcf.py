@@ -14,13 +14,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.errors import CstormError, FileFormatError
+from cstormpy.arrays import Array
+from cstormpy.errors import CstormError, FileFormatError, unknown_name
 from cstormpy.file_writer import file_path
+from cstormpy.linkage.constraints import Coupling
+from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.mjcf_loops import loops_of
-from cstormpy.mechanism.mjcf_model import Model
-from cstormpy.mechanism.reader_notes import is_text
+from cstormpy.mechanism.mjcf_model import Model, named
+from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, unit
+from cstormpy.mechanism.reader_notes import fresh_name, is_text, made
+from cstormpy.mechanism.rotations import of_quaternion
 from cstormpy.mechanism.xml_elements import Element
 
 _MOST_FILES = 100
@@ -84,3 +89,93 @@ def _included(element: Element, path: Path | None, seen: set[Path]) -> list[Elem
         return root.children
     except CstormError as error:
         raise FileFormatError(f"{where}: {there}: {error}") from None
+
+
+_WORLD = "world"
+
+
+def loops_of(model: Model, root: Element) -> list[Loop | Coupling]:
+    """Return a loop for each connect and weld, and a coupling for each joint, in force from the beginning."""
+    found: list[Loop | Coupling] = []
+    names = {e.attributes["name"] for s in root.all("equality") for e in s.children if "name" in e.attributes}
+    for section in root.all("equality"):
+        for bare in section.children:
+            if bare.tag not in (*CLOSERS, "joint"):
+                continue
+            # the class of a <joint> within <equality> is that of the constraints, as that of the others is
+            of_kind = Element("weld", bare.attributes, bare.line) if bare.tag == "joint" else bare
+            element = model.classes.complete(of_kind)
+            if element.attributes.get("active") == "false" or not model.settings.closes:
+                model.notes.add("constraints that are not active are skipped", f"<{bare.tag}> (line {bare.line})")
+                continue
+            name = bare.attributes.get("name") or fresh_name(f"{bare.tag}{len(found) + 1}", names)
+            whose = f"{bare.tag} {name!r}"
+            loop = (_coupling if bare.tag == "joint" else _loop)(model, element, name, whose)
+            if loop is None:
+                model.notes.add(OTHERS, named(bare))
+            else:
+                found.append(loop)
+    return found
+
+
+def _coupling(model: Model, element: Element, name: str, whose: str) -> Coupling | None:
+    """Return what joint 1 follows: q1 - ref1 = a0 + a1 (q2 - ref2); None of what is no straight coupling of two."""
+    joint, follows = element.text("joint1", whose), element.attributes.get("joint2", "")
+    given = element.numbers("polycoef", whose, 1, 5) if "polycoef" in element.attributes else ()
+    shift, ratio, *bent = (*given, *(0.0, 1.0, 0.0, 0.0, 0.0)[len(given) :])
+    if not follows or any(bent) or not ratio:
+        return None
+    at = []
+    for key, each in (("joint1", joint), ("joint2", follows)):
+        if each not in model.references:
+            raise FileFormatError(f"line {element.line}: {whose}: {unknown_name(key, each, model.references)}")
+        at.append(model.references[each])
+    offset = shift + at[0] - ratio * at[1]
+    coupling: Coupling = made(f"line {element.line}: ", lambda: Coupling(joint, follows, ratio, offset, name=name))
+    return coupling
+
+
+def _loop(model: Model, element: Element, name: str, whose: str) -> Loop:
+    kind = "position" if element.tag == "connect" else "pose"
+    if "site1" in element.attributes or "site2" in element.attributes:
+        (a, pose_a), (b, pose_b) = (_site(model, element, key, whose) for key in ("site1", "site2"))
+    else:
+        a, b = (_body(model, element, key, whose) for key in ("body1", "body2"))
+        pose_a, pose_b = _frames(model, element, whose, a, b)
+    where = f"line {element.line}: "
+    loop: Loop = made(where, lambda: Loop(a, b, pose_a, pose_b, kind, name=name))
+    return loop
+
+
+def _frames(model: Model, element: Element, whose: str, a: str | None, b: str | None) -> tuple[Array, Array]:
+    """Return the frames on both bodies; where the file does not say, they lie together at q = 0."""
+    pose_a, pose_b = np.eye(4), np.eye(4)
+    between = inverse_pose(model.home[b]) @ model.home[a]  # frame of body 1 in that of body 2
+    if element.tag == "connect":
+        pose_a[:3, 3] = element.vector("anchor", whose, (0.0, 0.0, 0.0))
+        pose_b[:3, 3] = between[:3, :3] @ pose_a[:3, 3] + between[:3, 3]
+        return pose_a, pose_b
+    pose_b[:3, 3] = element.vector("anchor", whose, (0.0, 0.0, 0.0))
+    relative = np.array(element.numbers("relpose", whose, 7)) if "relpose" in element.attributes else np.zeros(7)
+    there = inverse_pose(between)  # body 2 in body 1
+    if relative[3:].any():
+        there = np.eye(4)
+        there[:3, 3] = relative[:3]
+        there[:3, :3] = of_quaternion(unit(relative[3:], whose))
+    return there @ pose_b, pose_b
+
+
+def _body(model: Model, element: Element, key: str, whose: str) -> str | None:
+    name = element.attributes.get(key, "") if key == "body2" else element.text(key, whose)
+    if name in ("", _WORLD):
+        return None
+    if name not in model.body_lines:
+        raise FileFormatError(f"line {element.line}: {whose}: {unknown_name(key, name, model.body_lines)}")
+    return name
+
+
+def _site(model: Model, element: Element, key: str, whose: str) -> tuple[str | None, Array]:
+    name = element.text(key, whose)
+    if name not in model.sites:
+        raise FileFormatError(f"line {element.line}: {whose}: {unknown_name(key, name, model.sites)}")
+    return model.sites[name]

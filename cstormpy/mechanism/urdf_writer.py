@@ -26,7 +26,7 @@ from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.reader_notes import fresh_name
 from cstormpy.mechanism.rotations import roll_pitch_yaw
-from cstormpy.mechanism.urdf_robot import NO_LIMIT, WORLD
+from cstormpy.mechanism.urdf import NO_LIMIT, WORLD
 from cstormpy.reporting import notice
 
 GRAVITY = (0.0, 0.0, -9.81)

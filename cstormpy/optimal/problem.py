@@ -14,13 +14,12 @@ from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.base_motion import read_base
-from cstormpy.optimal.closed_inverse import inverse_of
 from cstormpy.optimal.closed_shooting import shooting_of
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.cuts import loop_forces, read_cuts
 from cstormpy.optimal.design import read_design
-from cstormpy.optimal.guesses import guessed_points, random_points, read_guess
+from cstormpy.optimal.inverse import inverse_of
 from cstormpy.optimal.loads import read_loads
 from cstormpy.optimal.loop_problems import loop_constraints, refuse_closed_shooting
 from cstormpy.optimal.problem_arguments import (
@@ -37,6 +36,7 @@ from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import FEASIBILITY
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.scaling import Scaled, cost_size
+from cstormpy.optimal.stages import guessed_points, random_points, read_guess
 from cstormpy.optimal.terms import Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription
 from cstormpy.optimal.turn_limits import TurnLimit, refuse_whole_turns

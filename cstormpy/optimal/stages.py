@@ -1,14 +1,19 @@
-"""Stages of a search from coarse to fine, and how a motion is carried from one problem to the next."""
+"""Stages of a search from coarse to fine, guesses, and motions carried from one problem to the next."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cstormpy import checks
-from cstormpy.optimal.guesses import followed
+from cstormpy.errors import InvalidType, ShapeError
+from cstormpy.optimal.loop_problems import closed_points
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.transcription import phase_curve
+from cstormpy.trajectory import BSpline, cubic
+from cstormpy.trajectory.checks import finite_array
 
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
@@ -67,3 +72,77 @@ def carried(problem: Problem, x: Array, onto: Problem) -> Array:
     points = followed(unit, onto, len(onto.knots) - onto.degree - 1)
     T = min(max(problem.transcription.duration(x), onto.low_duration), onto.high_duration)
     return onto.transcription.variables(points, T, x[problem.transcription.of_design])
+
+
+WAVES = 3
+"""Half waves that are added to a guess."""
+
+SPREAD = 3.0
+"""Their size [rad], in lengths of the mechanism where a joint slides, unless it is given; torques have their own."""
+
+
+def guessed_points(problem: Problem) -> Array:
+    """Return the control points (m, width) of the cubic from the start to the end, at rest at both.
+
+    A joint that is free at one end stays where it is at the other; at zero if both are free. Torques are zero. Of a
+    mechanism with loops it is the closed motion nearest to that.
+    """
+    if problem.mech.loops and problem.inverse:
+        return closed_points(problem)
+    first, last = problem.start.q[problem.driven], problem.end.q[problem.driven]
+    first, last = np.where(np.isnan(first), last, first), np.where(np.isnan(last), first, last)
+    if not problem.inverse:
+        moved = problem.mech.active_mask[problem.driven]
+        first, last = np.where(moved, first, 0.0), np.where(moved, last, 0.0)
+    m = len(problem.knots) - problem.degree - 1
+    return followed(cubic(np.nan_to_num(first), np.nan_to_num(last), 1.0), problem, m)
+
+
+def random_points(problem: Problem, rng: np.random.Generator) -> Array:
+    """Return what is added to the control points of a guess, (m, n_driven): waves of random size."""
+    s = problem.setup.greville[:, None, None]
+    count = np.arange(1, WAVES + 1)
+    sizes = rng.uniform(-1.0, 1.0, (problem.setup.width, WAVES)) / np.sqrt(count)
+    sizes_of, moved, given = problem.setup.column_sizes, problem.setup.moved, problem.options.spread
+    natural = sizes_of * np.append(np.where(moved, SPREAD, 1.0), np.ones(len(sizes_of) - len(moved)))
+    spread = natural if given is None else np.append(np.full(len(moved), given), natural[len(moved) :])
+    points = spread * (sizes * np.sin(np.pi * count * s)).sum(axis=2)
+    if not problem.inverse:
+        torques = ~problem.mech.active_mask[problem.driven]
+        limits = [limit for limit in problem.limits if limit.kind == "torque"]
+        for c in np.flatnonzero(torques):
+            j = problem.driven[c]
+            if limits and j in limits[0].joints:
+                k = list(limits[0].joints).index(j)
+                points[:, c] *= 0.5 * float(limits[0].upper[k] - limits[0].lower[k]) / spread[c]
+    return np.asarray(points)
+
+
+def read_guess(guess: Any, problem: Problem) -> Array | None:
+    """Return the control points (m, n_driven) of a guess that was given; None if there is none."""
+    if guess is None:
+        return None
+    m, n = len(problem.knots) - problem.degree - 1, problem.setup.width
+    if isinstance(guess, BSpline):
+        return followed(guess, problem, m)
+    if isinstance(guess, str):
+        raise InvalidType(f"guess: expected a BSpline or control points, got the text {guess!r}")
+    return finite_array(guess, "guess", (m, n), "control points of the joints on splines")
+
+
+def followed(curve: BSpline, problem: Problem, m: int) -> Array:
+    """Return the control points of the spline that follows a motion, with the phases of its own time."""
+    n, loops = problem.setup.width, problem.setup.loops
+    if loops is not None and curve.n == problem.mech.n < n:
+        nothing = np.zeros((len(curve.control_points), n - curve.n))
+        curve = curve.replace(control_points=np.hstack([curve.control_points, nothing]), names=None)
+    if curve.n == problem.mech.n and n != problem.mech.n:
+        curve = curve.replace(control_points=curve.control_points[:, problem.driven], names=None)
+    if curve.n != n:
+        raise ShapeError(f"guess: expected a motion of {n} or {problem.mech.n} joints, got one of {curve.n}")
+    unit = curve.with_start(0.0).with_duration(1.0)
+    same = unit.degree == problem.degree and len(unit.knots) == len(problem.knots)
+    if same and np.allclose(unit.knots, problem.knots, atol=1e-12):
+        return unit.control_points.copy()
+    fitted = BSpline.from_curve(unit, knots=problem.knots, degree=problem.degree)
+    return fitted.control_points.copy()

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.arrays import Array, Shape, as_floats, is_single, real_array
+from cstormpy.dynamics.charts import LONGEST, shortened
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
-from cstormpy.dynamics.recentring import LONGEST, shortened
 from cstormpy.errors import InvalidValue, UnknownName, unknown_name
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 

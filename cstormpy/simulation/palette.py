@@ -3,6 +3,11 @@
 bdsim looks for blocks in ``<sys.path entry>/<package>/blocks`` and keeps what it found in a table on its class: the
 first ``BDSim()`` of a process decides for all that follow. Here bdsim's own reader is pointed at the folder where the
 blocks are, and its entries are added to the table of one instance; they serve beside whatever was found before.
+
+The table of blocks that bdsim reads from the sources of all blocks, kept on disk from one process to the next.
+
+Reading it, with the documentation of two hundred blocks, takes longer than a run. What is kept bears the name of all
+that it was made of: the sources of the blocks, bdsim's own reader, and Python's version.
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 The adaptive ones are those of scipy's `solve_ivp`, so that both take the same steps: RK45 (Dormand and Prince 1980,
 with the dense output of Shampine 1986), RK23 (Bogacki and Shampine 1989) and DOP853 (Hairer, Norsett and Wanner 1993).
 E holds the weights of the error estimate, b - b̂, over all stages and the derivative at the end of the step.
+
+The order conditions of Runge-Kutta methods, by rooted trees (Butcher 1963; Hairer, Norsett and Wanner 1993, II.2).
+
+A method is of order p if, for each rooted tree of at most p nodes, its elementary weight is one over the tree's
+density.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, whole_number
-from cstormpy.errors import InvalidType, InvalidValue, shown
-from cstormpy.trajectory import files
+from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.json_files import brief, equals, list_of, read, write
 from cstormpy.trajectory.checks import control_point_array, end_points
 from cstormpy.trajectory.curve import Curve
 from cstormpy.trajectory.ends import EndConditions
@@ -256,21 +256,23 @@ class BSpline(Curve):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the curve as plain lists, numbers and strings, fit for JSON."""
-        return files.to_dict(self)
+        names = None if self.names is None else list(self.names)
+        content = (self.degree, self.outside, names, self.knots.tolist(), self.control_points.tolist())
+        return dict(zip(_KEYS, (FORMAT, VERSION, *content), strict=True))
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> BSpline:
         """Return the curve that `to_dict` gave; FileFormatError if the data are not such."""
-        return files.from_dict(cls, data)
+        return _of_dict(cls, data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the curve to a JSON file; `load` gives back an equal one, to the last bit."""
-        files.save(self, path)
+        write(path, self.to_dict())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BSpline:
         """Read a curve from a JSON file; FileFormatError if it does not hold one, OSError if it cannot be opened."""
-        return files.load(cls, path)
+        return read(path, cls.from_dict)
 
 
 def _conditions(ends: EndConditions | None) -> EndConditions:
@@ -279,3 +281,43 @@ def _conditions(ends: EndConditions | None) -> EndConditions:
     if not isinstance(ends, EndConditions):
         raise InvalidType(f"ends: expected EndConditions, got {shown(ends)}")
     return ends
+
+
+FORMAT = "cstormpy spline"
+VERSION = 1
+_KEYS = ("format", "version", "degree", "outside", "names", "knots", "control_points")
+
+
+def _of_dict(cls: type[BSpline], content: Any) -> BSpline:
+    """Return the curve of a dictionary as `BSpline.to_dict` returns it."""
+    if not isinstance(content, dict):
+        raise FileFormatError(f"expected an object with the keys {', '.join(_KEYS)}")
+    for key in content:
+        if key not in _KEYS:
+            raise FileFormatError(str(unknown_name("key", str(key)[:60], _KEYS)))
+    for key in _KEYS:
+        if key not in content:
+            raise FileFormatError(f"the key {key!r} is missing")
+    if not equals(content["format"], FORMAT):
+        raise FileFormatError(f"format: expected {FORMAT!r}, got {brief(content['format'])}")
+    version = content["version"]
+    if not equals(version, VERSION):
+        raise FileFormatError(f"version: expected {VERSION}, got {brief(version)}; a newer cstormpy may read it")
+    try:
+        fields = {key: content[key] for key in _KEYS[2:]}
+        knots = _numbers(fields.pop("knots"), "knots")
+        rows = list_of(fields.pop("control_points"), "control_points")
+        points = [_numbers(row, f"control_points[{k}]") for k, row in enumerate(rows)]
+        return cls(knots, points, **fields)
+    except FileFormatError:
+        raise
+    except CstormError as error:
+        raise FileFormatError(str(error)) from None
+
+
+def _numbers(value: Any, place: str) -> list[Any]:
+    """Return a list of numbers; true and "1" are not numbers."""
+    for k, entry in enumerate(list_of(value, place)):
+        if isinstance(entry, bool) or not isinstance(entry, int | float):
+            raise FileFormatError(f"{place}[{k}]: expected a number, got {brief(entry)}")
+    return list(value)

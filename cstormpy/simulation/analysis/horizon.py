@@ -13,8 +13,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.jump_times import deciding, moved_jump, tells_when
-from cstormpy.simulation.analysis.jumps import JumpWatch
+from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, moved_jump, tells_when
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps, Trajectory

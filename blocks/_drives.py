@@ -73,8 +73,7 @@ class DriveSet:
         key = ("in drive", active, actuated)
         if key not in mech.memo:
             mech.memo[key] = mech.with_drive(active=active, actuated=actuated)
-        found: Mechanism = mech.memo[key]
-        return found
+        return mech.memo[key]
 
     def loosest(self, mech: Mechanism) -> Mechanism:
         """Return a mechanism in which only those joints are active that no drive leaves to torques."""

@@ -178,8 +178,7 @@ class LawSelection(bases.Ported):
         self._last = (t, signal)
 
     def _signal(self, u: Sequence[Any]) -> float:
-        signal: float = ports.vector(self, 2, u[2], 1)[0]
-        return signal
+        return ports.vector(self, 2, u[2], 1)[0]
 
     def _nearest(self, signal: float) -> int:
         try:
@@ -227,8 +226,7 @@ class LawSelection(bases.Ported):
 
     def _blend_left(self, t: float, u: Sequence[Any]) -> float:
         """Let a step end where the blend does: the torque has a kink there."""
-        left: float = np.where(self._laws.until > self._laws.since, self._laws.until - t, 1.0)
-        return left
+        return np.where(self._laws.until > self._laws.since, self._laws.until - t, 1.0)
 
     # ---------------------------------------------------------------- memory
 

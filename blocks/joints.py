@@ -123,8 +123,7 @@ class AngleWrap(bases.Ported, FunctionBlock):
     def _far_side(self, t: float, u: Sequence[Any]) -> float:
         """Return a number that changes its sign where an angle is half a turn from its centre, and only there."""
         q, turn = self._angles(u)
-        product: float = np.prod(np.cos(0.5 * (q - self._centre)[np.isfinite(turn)]))
-        return product
+        return np.prod(np.cos(0.5 * (q - self._centre)[np.isfinite(turn)]))
 
 
 class JointLimit(bases.Mechanical, FunctionBlock):

@@ -39,8 +39,7 @@ class _OnLink(bases.Mechanical):
         if self._q_port is None:
             return np.eye(3)
         q = ports.vector(self, self._q_port, u[self._q_port], self._mech.n, self._mech.names)  # type: ignore[arg-type]
-        turned: Array = self._mech.forward_kinematics(q)[self._link, :3, :3].T.copy()
-        return turned
+        return self._mech.forward_kinematics(q)[self._link, :3, :3].T.copy()
 
     def _wrenches(self, u: Sequence[Any], load: Array) -> Array:
         """Return the wrenches on all links; a load in the base's axes is known to keep its direction in space."""

@@ -345,8 +345,7 @@ class Variation(_Derivatives, ContinuousBlock):
         X = x.reshape(2 * self._n, -1)
         change = self._drive_change(u, X)
         options = [lambda *given, k=k: self._rate(k, *given) for k in range(len(self._drives))]
-        found: Array = self._ask(u, choose, self._number(u), options, u, q, qd, wrench, X, change)
-        return found
+        return self._ask(u, choose, self._number(u), options, u, q, qd, wrench, X, change)
 
     def _rate(self, k: int, u: Any, q: Any, qd: Any, wrench: Any, X: Any, change: Any) -> Any:
         """Return the rates in a drive."""

@@ -37,8 +37,7 @@ def remaining(elapsed: float, duration: float) -> float:
     0.0
     """
     divisor = duration + (duration == 0.0)  # with no duration nothing is left from the swap on
-    share: float = np.minimum(np.maximum((duration - elapsed) / divisor, 0.0), 1.0)
-    return share
+    return np.minimum(np.maximum((duration - elapsed) / divisor, 0.0), 1.0)
 
 
 def blended(tau: Array, step: Array, elapsed: float, duration: float) -> Array:
@@ -183,8 +182,7 @@ class LawSet:
 
     def left(self, t: float, q: Array, qd: Array) -> float:
         """Return the margin of the active law: positive until it wants to change its phase, 1 if it never does."""
-        margin: float = choose(self.active, [law.left for law in self._each], t, q, qd)
-        return margin
+        return choose(self.active, [law.left for law in self._each], t, q, qd)
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase of the active law; its torque may jump there."""
@@ -194,8 +192,7 @@ class LawSet:
     def phase(self) -> int:
         """Number of the present phase of the active law among `phase_names`."""
         each = zip(self._each, self._phases, strict=True)
-        phase: int = choose(self.active, [functools.partial(pick, law.mode, numbers) for law, numbers in each])
-        return phase
+        return choose(self.active, [functools.partial(pick, law.mode, numbers) for law, numbers in each])
 
     # ---------------------------------------------------------------- memory
 

@@ -25,8 +25,7 @@ def effort_rate(tau: Array, weight: Array) -> float:
     >>> float(effort_rate(np.array([3.0, 4.0]), np.array(1.0)))
     12.5
     """
-    rate: float = 0.5 * (weight * tau * tau).sum()
-    return rate
+    return 0.5 * (weight * tau * tau).sum()
 
 
 def weights(value: ArrayLike) -> Array:

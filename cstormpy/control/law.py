@@ -106,8 +106,7 @@ class Law:
     def __call__(self, t: float, q: ArrayLike, qd: ArrayLike, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), within their limit; the arguments are those of `torque`."""
         if isinstance(self.mode, Node):
-            torque: Array = choose(self.mode, self._in_each_phase(), t, q, qd, reference)
-            return torque
+            return choose(self.mode, self._in_each_phase(), t, q, qd, reference)
         if type(q) is not np.ndarray or type(qd) is not np.ndarray or q.shape != self._shape or qd.shape != self._shape:
             q, qd = self._as_coordinates(q, "q"), self._as_coordinates(qd, "qd")
         tau = self.torque(t, q, qd, reference)
@@ -154,8 +153,7 @@ class Law:
     def left(self, t: float, q: Array, qd: Array) -> float:
         """Return `margin`, or 1 where that is None."""
         if isinstance(self.mode, Node):
-            found: float = choose(self.mode, [law.left for law in self._in_each_phase()], t, q, qd)
-            return found
+            return choose(self.mode, [law.left for law in self._in_each_phase()], t, q, qd)
         margin = self.margin(t, q, qd)
         return 1.0 if margin is None else margin
 

@@ -107,8 +107,7 @@ class LQR(PostureLaw):
         """Return V = eᵀ S e, what the linear model still has to pay."""
         e = self.error(q, qd)
         # one term after the other, as in `state_feedback`: the moment at which a swing-up changes its law is that of V
-        v: float = np.cumsum(e * np.cumsum(self.S * e, axis=1)[:, -1])[-1]
-        return v
+        return np.cumsum(e * np.cumsum(self.S * e, axis=1)[:, -1])[-1]
 
     def _posture(self, t: float, reference: Target | None) -> Array:
         return self.goal

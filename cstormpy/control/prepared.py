@@ -158,8 +158,7 @@ def _energy_evaluator(mech: Mechanism) -> Callable[[Array, Array], float]:
     def energy(q: Array, qd: Array) -> float:
         given[:n], given[n:] = q, qd
         kinetic, potential = kernel(tables.T, tables.N, scratch, given)
-        total: float = kinetic + (potential + welded)
-        return total
+        return kinetic + (potential + welded)
 
     return energy
 

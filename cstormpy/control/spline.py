@@ -188,8 +188,7 @@ class SplineSwingUp(SwingUp):
         if self.mode == BALANCE:
             return self.release - v
         left = self.begun + self.motion.duration - t
-        margin: float = np.minimum(v - self.threshold, self.threshold * left)
-        return margin
+        return np.minimum(v - self.threshold, self.threshold * left)
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase: a motion that ended within reach of the regulator is balanced, a miss is braked."""

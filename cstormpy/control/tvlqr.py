@@ -186,8 +186,7 @@ class TVLQR(PostureLaw):
     def _row(self, t: float) -> Array:
         k, s = self._place(t)
         first, second = self._table[k], self._table[k + 1]
-        row: Array = first + s * (second - first)
-        return row
+        return first + s * (second - first)
 
     def error(self, t: float, q: Array, qd: Array) -> Array:
         """Return e = (q − q_r(t), q̇ − q̇_r(t)), (2f,), with angles within half a turn, and balls by the shorter way."""
@@ -203,8 +202,7 @@ class TVLQR(PostureLaw):
         """Return V = eᵀ S(t) e, what the linear model still has to pay."""
         k, s = self._place(t)
         e = self.error(t, q, qd)
-        v: float = e @ (self.S[k] + s * (self.S[k + 1] - self.S[k])) @ e
-        return v
+        return e @ (self.S[k] + s * (self.S[k + 1] - self.S[k])) @ e
 
     def _posture(self, t: float, reference: Target | None) -> Array:
         return self._row(t)[: self.mech.n]

@@ -56,8 +56,7 @@ class OwnLaw(Law):
     @property
     def function(self) -> Callable[..., Any]:
         """The function, or method, that is called with (t, q, qd)."""
-        found: Callable[..., Any] = getattr(self.own, self.method) if self.method else self.own
-        return found
+        return getattr(self.own, self.method) if self.method else self.own
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return what the function gives, which may write into what it is given; see `Law.torque`."""

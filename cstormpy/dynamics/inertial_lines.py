@@ -108,8 +108,7 @@ def _rows_filled(call: Callable[..., int], arrays: tuple[Array, ...], threads: i
 
 def _functions(mech: Linkage) -> dict[tuple[Columns, Signature, bool], Callable[..., int]]:
     """Return what answers with the last few lists of columns, by these, the signature, and whether for one sample."""
-    made: dict[tuple[Columns, Signature, bool], Callable[..., int]] = mech.memo.setdefault("inertial lines", {})
-    return made
+    return mech.memo.setdefault("inertial lines", {})
 
 
 def _function(mech: Linkage, signature: Signature, columns: Columns, count: int) -> Callable[..., int] | None:

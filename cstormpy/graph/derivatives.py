@@ -133,8 +133,7 @@ def _place_in(node: Node, x: Node) -> int | None:
 
 def _is_at(node: Node, place: int) -> Node:
     _, index, last = node.args
-    found: Node = apply(EQUAL, apply(MINIMUM, apply(MAXIMUM, index, 0.0), last), float(place))
-    return found
+    return apply(EQUAL, apply(MINIMUM, apply(MAXIMUM, index, 0.0), last), float(place))
 
 
 def _is_table(x: Number) -> bool:

@@ -24,8 +24,7 @@ class Expressions(Lines):
 
     def value(self, node: Any) -> Value:
         """Return what an expression gives."""
-        found: Value = getattr(self, f"_value_{type(node).__name__}", self._unknown)(node)
-        return found
+        return getattr(self, f"_value_{type(node).__name__}", self._unknown)(node)
 
     def truth(self, node: Any) -> str:
         """Return an expression as a truth."""

@@ -202,8 +202,7 @@ class _Actions:
         if self._values is not None:
             if not self.space.contains(action):
                 raise InvalidValue(f"step: action: expected 0 to {len(self._values) - 1}, got {action!r:.40}")
-            found: Array = self._values[int(action)]
-            return found
+            return self._values[int(action)]
         return self._limited(action, (self._size,))
 
     def inputs_of_many(self, actions: Any, count: int) -> Array:

@@ -115,8 +115,7 @@ class Body:
 
     def numbers(self, pi: Array) -> Array:
         """Return the ten inertial numbers."""
-        found: Array = self.fixed + self.weights @ pi[self.at]
-        return found
+        return self.fixed + self.weights @ pi[self.at]
 
     def inside(self, pi: Array, given: Array) -> Array:
         """Return unknowns (k,) of a possible body, near to some or to those that were given.

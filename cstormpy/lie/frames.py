@@ -222,5 +222,4 @@ def kinetic_energy(J: ArrayLike, V: ArrayLike) -> Array | np.float64:
     9.0
     """
     twist = _read(V, "V", (6,))
-    energy: Array | np.float64 = 0.5 * (twist * momentum(J, twist)).sum(axis=-1)  # Kim (15)
-    return energy
+    return 0.5 * (twist * momentum(J, twist)).sum(axis=-1)  # Kim (15)

@@ -265,8 +265,7 @@ def _moved(X: Array, points: Array) -> Array:
 
 def _each(X: Array, points: Array) -> Array:
     """Return point i (3,) moved by pose i, for poses (..., n, 4, 4)."""
-    moved: Array = np.einsum("...nij,nj->...ni", X[..., :3, :3], points) + X[..., :3, 3]
-    return moved
+    return np.einsum("...nij,nj->...ni", X[..., :3, :3], points) + X[..., :3, 3]
 
 
 def _order(parents: NDArray[np.int64]) -> tuple[int, ...]:

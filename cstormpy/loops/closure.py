@@ -119,8 +119,7 @@ def chains_of(mech: Linkage) -> tuple[Chain, ...]:
         mech.memo["chains"] = tuple(chain_of(mech, loop) for loop in mech.loops if isinstance(loop, Loop))
         if not mech.symbolic:
             _refuse_free_rotations(mech)
-    made: tuple[Chain, ...] = mech.memo["chains"]
-    return made
+    return mech.memo["chains"]
 
 
 def _refuse_free_rotations(mech: Linkage) -> None:
@@ -173,8 +172,7 @@ def rows_of_constraints(mech: Linkage) -> tuple[ConstraintRows, ...]:
         of.memo["constraint rows"] = tuple(
             ConstraintRows(loop.on(of.names), of.n) for loop in of.loops if isinstance(loop, Constraint)
         )
-    made: tuple[ConstraintRows, ...] = of.memo["constraint rows"]
-    return made
+    return of.memo["constraint rows"]
 
 
 def constraint_names(mech: Linkage) -> tuple[str, ...]:

@@ -133,8 +133,7 @@ def _line(mech: Linkage, drive: str, what: str, answers: str = "found") -> Close
     key = "closed line", drive, what, answers
     if key not in mech.memo:
         mech.memo[key] = _found_line(mech, drive, what, answers)
-    line: ClosedLine | None = mech.memo[key]
-    return line
+    return mech.memo[key]
 
 
 def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLine | None:

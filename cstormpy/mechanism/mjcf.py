@@ -131,8 +131,7 @@ def _coupling(model: Model, element: Element, name: str, whose: str) -> Coupling
             raise FileFormatError(f"line {element.line}: {whose}: {unknown_name(key, each, model.references)}")
         at.append(model.references[each])
     offset = shift + at[0] - ratio * at[1]
-    coupling: Coupling = made(f"line {element.line}: ", lambda: Coupling(joint, follows, ratio, offset, name=name))
-    return coupling
+    return made(f"line {element.line}: ", lambda: Coupling(joint, follows, ratio, offset, name=name))
 
 
 def _loop(model: Model, element: Element, name: str, whose: str) -> Loop:
@@ -143,8 +142,7 @@ def _loop(model: Model, element: Element, name: str, whose: str) -> Loop:
         a, b = (_body(model, element, key, whose) for key in ("body1", "body2"))
         pose_a, pose_b = _frames(model, element, whose, a, b)
     where = f"line {element.line}: "
-    loop: Loop = made(where, lambda: Loop(a, b, pose_a, pose_b, kind, name=name))
-    return loop
+    return made(where, lambda: Loop(a, b, pose_a, pose_b, kind, name=name))
 
 
 def _frames(model: Model, element: Element, whose: str, a: str | None, b: str | None) -> tuple[Array, Array]:

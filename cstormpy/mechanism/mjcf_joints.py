@@ -166,8 +166,7 @@ def _own_torque(
 
 def _point(element: Element, whose: str, place: Array) -> Array:
     """Return a point of the axis in the body's frame."""
-    point: Array = place[:3, :3] @ np.array(element.vector("pos", whose, (0.0, 0.0, 0.0))) + place[:3, 3]
-    return point
+    return place[:3, :3] @ np.array(element.vector("pos", whose, (0.0, 0.0, 0.0))) + place[:3, 3]
 
 
 def _first(element: Element, key: str, whose: str, name: str, notes: Notes) -> float:

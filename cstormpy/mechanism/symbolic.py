@@ -77,8 +77,7 @@ class SymbolicMechanism(Mechanism):
         """The links, whose numbers are symbols."""
         if "links" not in self.memo:
             self.memo["links"] = self._make_links()
-        links: tuple[Link, ...] = self.memo["links"]
-        return links
+        return self.memo["links"]
 
     @property
     def tree(self) -> SymbolicMechanism:

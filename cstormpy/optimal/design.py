@@ -215,8 +215,7 @@ class Designed:
     def direct(self, owner: Any, at: Samples) -> Array | None:
         """Return the derivative of a term or constraint to the design, its channels held; None where there is none."""
         if hasattr(owner, "by_design"):
-            found: Array = owner.by_design(at, self)
-            return found
+            return owner.by_design(at, self)
         if getattr(owner, "of_mechanism", False):
             return self._by_geometry(owner, at)
         if getattr(owner, "function", None) is not None and getattr(owner, "gradient", None) is None:

@@ -37,8 +37,7 @@ def viewer_of(live: Any) -> Viewer | None:
         return None
     if live is True:
         module, name = WINDOW
-        made: Viewer = getattr(import_module(module), name)()
-        return made
+        return getattr(import_module(module), name)()
     if not isinstance(live, Viewer):
         raise InvalidType(f"live: expected True, False or an object with begin, update and finish, got {shown(live)}")
     return live

@@ -303,8 +303,7 @@ class Programme:
         """Return the residuals of a term and their derivatives; None where it is no sum of squares."""
         if weight < 0.0 or term.kind not in ("integral", "end"):
             return None
-        found: tuple[Array, Parts] | None = term.residuals(samples.at(self._places_of(term.kind)))
-        return found
+        return term.residuals(samples.at(self._places_of(term.kind)))
 
     def gauss_newton(self, x: Array) -> Array:
         """Return the sum of Jᵀ J over the residuals of which the cost is the half sum of squares, (n, n).

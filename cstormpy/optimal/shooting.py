@@ -171,11 +171,10 @@ class Shooting(Transcription):
         n, active = mech.n, mech.active_mask.astype(np.int64)
         seeds, dz, work, d_out = (a.reshape(-1, len(dh)) for a in by_column)
         scratch, y, D = np.empty((3, n)), np.empty(n), np.empty((3 * n, n))
-        status: int = Steps("shoot_by_line")(
+        return Steps("shoot_by_line")(
             address, tables.T, active, self._wrench, self._base, signal.reshape(len(signal), -1), seeds,
             np.array([h]), dh, z.reshape(3, -1), dz, scratch, work, y, D, out.reshape(len(out), -1), d_out,
         )[0]  # fmt: skip
-        return status
 
     def by_design(self, at: Samples, signal: Array) -> Array:
         """Return the derivatives of q, q̇ and the answers to the design, (N, 3, n, k)."""

@@ -122,8 +122,7 @@ def _xy(figure: Figure, pane: Any) -> Axes:
 def _alone(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which samples have no neighbour that a line could be drawn to."""
     before, after = np.append(False, present[:-1]), np.append(present[1:], False)
-    alone: NDArray[np.bool_] = present & ~before & ~after
-    return alone
+    return present & ~before & ~after
 
 
 def _finish(axes: Axes, pane: Any) -> None:
@@ -152,8 +151,7 @@ def _mechanism(figure: Figure, pane: Any) -> Axes:
     else:
         low, high = bones.extent(moved)
         _look_into_space(axes, bones, (low + high) / 2, max(float((high - low).max()) / 2, 1e-9))
-    found: Axes = axes
-    return found
+    return axes
 
 
 def draw_pose(axes: Any, bones: Skeleton, q: Any, middle: Any, half: float) -> None:

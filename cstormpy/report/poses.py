@@ -76,8 +76,7 @@ class PoseDrawing:
         """Return the picture, (height, width, 3), of the mechanisms with these joint positions."""
         self.draw(postures)
         self._figure.canvas.draw()
-        seen: NDArray[np.uint8] = np.asarray(self._figure.canvas.buffer_rgba())[..., :3].copy()
-        return seen
+        return np.asarray(self._figure.canvas.buffer_rgba())[..., :3].copy()
 
     def close(self) -> None:
         """Close the window."""

@@ -42,8 +42,7 @@ def output_of(block: Any) -> Callable[..., Any]:
 def linear_outputs(block: Any, t: Any, u: list[Any], x: Any) -> list[Any]:
     """Return the outputs of a linear system, which has a port for each number."""
     y = block.C @ x if block.D is None else block.C @ x + block.D @ side_by_side(u)
-    found: list[Any] = y.tolist()
-    return found
+    return y.tolist()
 
 
 def side_by_side(u: list[Any]) -> Any:

@@ -47,14 +47,12 @@ def side_of(block: Any) -> Array:
     sides = block.__dict__.get("_held_sides")
     if sides is None or sides.size != block.nstates:
         sides = block.__dict__["_held_sides"] = np.zeros(block.nstates)
-    found: Array = sides
-    return found
+    return sides
 
 
 def rate_of_integrator(block: Any, u: list[Any]) -> Array:
     """Return the rate of an INTEGRATOR without its limits."""
-    rate: Array = block.gain * np.array(u[0], dtype=float).reshape(-1)
-    return rate
+    return block.gain * np.array(u[0], dtype=float).reshape(-1)
 
 
 class Bound:

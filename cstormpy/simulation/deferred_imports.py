@@ -105,8 +105,7 @@ class _Loader(importlib.abc.Loader):
         self._loader, self._finder = loader, finder
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        created: ModuleType | None = self._loader.create_module(spec)
-        return created
+        return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         spec = module.__spec__

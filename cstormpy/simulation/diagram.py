@@ -373,8 +373,7 @@ def _output_of(b: Any) -> Callable[..., Any]:
 def _rate_of(b: Any) -> Callable[..., Any]:
     """Return what computes the rate of a block's states, those that are held standing still."""
     if not is_bounded(b):
-        deriv: Callable[..., Any] = b.deriv
-        return deriv
+        return b.deriv
 
     def rate(t: float, u: list[Any], x: Array) -> Array:
         free, sides = rate_of_integrator(b, u), side_of(b)

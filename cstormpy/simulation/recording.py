@@ -259,8 +259,7 @@ def _signals(parts: Sequence[Any]) -> list[Any]:
     """Return signals that are recorded in pieces, each a list of signals, or `_Columns`, as one list."""
     first = parts[0]
     if all(part.__class__ is _Columns and part.split is first.split for part in parts):
-        found: list[Any] = first.split(np.concatenate([part.values for part in parts]))
-        return found
+        return first.split(np.concatenate([part.values for part in parts]))
     listed = [part.split(part.values) if part.__class__ is _Columns else part for part in parts]
     return [_joined(pieces) for pieces in zip(*listed, strict=True)]
 

@@ -223,8 +223,7 @@ class Result(RunData, BDStruct):
         for k, state in enumerate(self.data["xnames"]):
             found.setdefault(state, self.data["x"][:, k])
         if name in found:
-            value: Array = found[name]
-            return value
+            return found[name]
         label = name.rpartition("[")[0] if isinstance(name, str) else ""
         if label in found and name in (columns := columns_of(label, found[label])):
             return columns[name]

@@ -152,8 +152,7 @@ def _remembers(kind: type) -> bool:
 def _memory(b: Any) -> dict[str, Any]:
     """Return what a block remembers besides its states."""
     if hasattr(type(b), "memory"):
-        memory: dict[str, Any] = b.memory()
-        return memory
+        return b.memory()
     if not isinstance(b, Function) or b.userdata is None:  # without persistent=True
         return {}
     try:

@@ -264,8 +264,7 @@ def _sum(K: Array, weights: Array) -> Array:
 
     NumPy's own product adds in an order that depends on the machine, and costs compiled steps more than the sum.
     """
-    total: Array = np.add.accumulate(K * weights)[-1]
-    return total
+    return np.add.accumulate(K * weights)[-1]
 
 
 class ScipyStepper:
@@ -324,8 +323,7 @@ class ScipyStepper:
 
     def dense(self) -> Callable[[float], Array]:
         """Return the state as a function of time within the last step."""
-        value: Callable[[float], Array] = self._dense
-        return value
+        return self._dense
 
     def partial(self, t: float) -> Array:
         """Return the state at a time within the last step, integrated from where it began."""

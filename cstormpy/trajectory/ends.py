@@ -241,16 +241,14 @@ class ControlPointMap:
 
     def parameters(self, control_points: ArrayLike) -> Array:
         """Return the free parameters (size,) of control points (m, n); the others are ignored."""
-        free: Array = finite_array(control_points, "control points", self.shape).ravel()[self.free]
-        return free
+        return finite_array(control_points, "control points", self.shape).ravel()[self.free]
 
     def pull_back(self, gradient: ArrayLike) -> Array:
         """Return Zᵀ g, (size,), the gradient with respect to x from that with respect to P, (m, n)."""
         g = finite_array(gradient, "gradient", self.shape).copy()
         for group in self.groups:
             g[np.ix_(group.free, group.joints)] -= group.coupling.T @ g[np.ix_(group.fixed, group.joints)]
-        pulled: Array = g.ravel()[self.free]
-        return pulled
+        return g.ravel()[self.free]
 
 
 def _end_rows(knots: Array, degree: int) -> Array:

@@ -67,8 +67,7 @@ def at_sample(t: float, times: Array) -> int:
     >>> [int(at_sample(t, np.array([0.0, 1.0, 1.0, 2.0]))) for t in (-1.0, 0.5, 1.0, 3.0)]
     [0, 0, 2, 3]
     """
-    found: int = np.maximum(times.searchsorted(t, "right") - 1, 0)
-    return found
+    return np.maximum(times.searchsorted(t, "right") - 1, 0)
 
 
 def previous(t: float, times: Array, values: Array) -> Array:
@@ -77,8 +76,7 @@ def previous(t: float, times: Array, values: Array) -> Array:
     >>> float(previous(0.9, np.array([0.0, 1.0]), np.array([3.0, 5.0])))
     3.0
     """
-    found: Array = values[at_sample(t, times)]
-    return found
+    return values[at_sample(t, times)]
 
 
 def linear(t: float, times: Array, values: Array) -> Array:
@@ -92,8 +90,7 @@ def linear(t: float, times: Array, values: Array) -> Array:
     here, there = times[i], times[j]
     gap = where(there > here, there - here, 1.0)  # after the last sample, and at the first of two of one time
     share = where((t > here) & (there > here), (t - here) / gap, 0.0)
-    found: Array = values[i] + share * (values[j] - values[i])
-    return found
+    return values[i] + share * (values[j] - values[i])
 
 
 def cubics(times: Array, values: Array) -> list[BSpline]:

@@ -328,8 +328,7 @@ def _turn_between(rest: Array, phi: Array) -> Array:
     small = np.abs(n) < 1e-3
     safe = np.where(small, 1.0, n)
     half = np.where(np.abs(w) < 0.7, np.arccos(w), np.arcsin(n))
-    turn: Array = 2.0 * np.where(small, 1.0 + n**2 / 6.0 + 3.0 * n**4 / 40.0, half / safe) * v
-    return turn
+    return 2.0 * np.where(small, 1.0 + n**2 / 6.0 + 3.0 * n**4 / 40.0, half / safe) * v
 
 
 def _quaternion(phi: Array) -> tuple[Array, Array]:
@@ -341,8 +340,7 @@ def _quaternion(phi: Array) -> tuple[Array, Array]:
 def _spring_moment(stiffness: Array, psi: Array) -> Array:
     """Return the moment J(ψ)⁻ᵀ (stiffness * ψ) about the axes of the link."""
     back = np.swapaxes(_right_jacobian(psi), -1, -2)
-    moment: Array = np.linalg.solve(back, (stiffness * psi)[..., None])[..., 0]
-    return moment
+    return np.linalg.solve(back, (stiffness * psi)[..., None])[..., 0]
 
 
 def _cross(a: Array) -> Array:
@@ -382,16 +380,14 @@ def _series(k: int, s: Array) -> Array:
 def _exponential(phi: Array) -> Array:
     """Return exp(φ), (..., 3, 3): c₀ + c₁ φ× + c₂ φ φᵀ."""
     c0, c1, c2, *_ = _coefficients(phi)
-    R: Array = c0 * np.eye(3) + c1 * _of_vectors(phi, _cross) + c2 * phi[..., :, None] * phi[..., None, :]
-    return R
+    return c0 * np.eye(3) + c1 * _of_vectors(phi, _cross) + c2 * phi[..., :, None] * phi[..., None, :]
 
 
 def _right_jacobian(phi: Array) -> Array:
     """Return J, (..., 3, 3), with angular velocity J dφ/dt in the axes that exp(φ) turns: 1 − c₂ φ× + c₃ (φ×)²."""
     _, _, c2, c3, *_ = _coefficients(phi)
     across = _of_vectors(phi, _cross)
-    J: Array = np.eye(3) - c2 * across + c3 * across @ across
-    return J
+    return np.eye(3) - c2 * across + c3 * across @ across
 
 
 def _right_jacobian_rate(phi: Array, rate: Array) -> Array:
@@ -401,5 +397,4 @@ def _right_jacobian_rate(phi: Array, rate: Array) -> Array:
     ds = 2.0 * (phi * rate).sum(axis=-1)[..., None, None]
     c2_rate, c3_rate = (c4 - 0.5 * c3) * ds, 0.5 * (3.0 * c5 - c4) * ds
     product = across @ turning + turning @ across
-    J: Array = -c2_rate * across - c2 * turning + c3_rate * across @ across + c3 * product
-    return J
+    return -c2_rate * across - c2 * turning + c3_rate * across @ across + c3 * product

@@ -255,8 +255,7 @@ def _seen_from(X: Array, screw: Array) -> Array:
 
 def point_from(pose: Array, point: Array) -> Array:
     """Return a point as seen from a frame of this pose; zeros without a sign."""
-    seen: Array = pose[:3, :3].T @ (point - pose[:3, 3]) + 0.0
-    return seen
+    return pose[:3, :3].T @ (point - pose[:3, 3]) + 0.0
 
 
 def turn_of_axis(axis: Array, rate: Array, point: Array) -> Array:

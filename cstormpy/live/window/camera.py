@@ -70,8 +70,7 @@ class Camera:
         depth = float(axes[2] @ (beside - self.centre))
         factor = self.scale * float(self._magnification(np.asarray(depth)))
         across, upwards = (x - 0.5 * self.width) / factor, (0.5 * self.height - y) / factor
-        point: Array = self.centre + axes.T @ np.array([across, upwards, depth])
-        return point
+        return self.centre + axes.T @ np.array([across, upwards, depth])
 
     def _magnification(self, depth: Array) -> Array:
         if not self.spatial:

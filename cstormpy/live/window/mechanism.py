@@ -79,8 +79,7 @@ class MechanismTile(Tile):
         after = np.minimum(after, len(h) - 1)
         span = h.t[after] - h.t[before]
         part = np.clip(np.divide(t - h.t[before], span, out=np.ones_like(t), where=span > 0.0), 0.0, 1.0)
-        rows: Array = h.y[before] + part[:, None] * (h.y[after] - h.y[before])
-        return rows
+        return h.y[before] + part[:, None] * (h.y[after] - h.y[before])
 
     def refresh(self, now: float, live: bool) -> None:
         """Put the mechanism where it was at a time."""

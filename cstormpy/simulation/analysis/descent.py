@@ -101,8 +101,7 @@ class Descent:
         """Return which parameters of the best are at a bound beyond which the cost would fall."""
         slope, values = self._slope(self.best), self.best.values
         low, high = (np.isclose(values, limit, rtol=1e-9, atol=0.0) for limit in self.limits)
-        held: NDArray[np.bool_] = (low & (slope > 0.0)) | (high & (slope < 0.0))
-        return held
+        return (low & (slope > 0.0)) | (high & (slope < 0.0))
 
     def _steepness(self) -> float:
         """Return how steep the cost is at the best, but for directions in which a bound is reached."""

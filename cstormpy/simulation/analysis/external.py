@@ -161,8 +161,7 @@ class DiagramStepper:
     def _look(self) -> Array:
         if self._compiled.rate(self.t, self.x):
             raise BlockError(f"step: a block of the diagram fails at t = {self.t:.9g}; sim.run says which")
-        found: Array = self._compiled.out[self._seen]
-        return found
+        return self._compiled.out[self._seen]
 
 
 def shut_within(diagram: Any, x: Array, end: float) -> Array:

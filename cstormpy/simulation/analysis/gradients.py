@@ -158,11 +158,10 @@ class Problem:
         start: Any = self.parameters.start(first_state(self.bd, self.start, self.what))
         if isinstance(self.start, SavedState):
             start = saved_with(self.bd, self.start, start)
-        out: Result = self.sim.run(
+        return self.sim.run(
             self.bd, s.T, dt=s.step, max_step=s.max_step, solver=s.solver, rtol=s.rtol, atol=s.atol,
             first_tick=s.first_tick, watch=self.signals, start=start, live=False, threaded=True, on_error="raise",
         )  # fmt: skip
-        return out
 
     # the cost
 

@@ -406,8 +406,7 @@ class _TangentRun(Run):
 
     def _tick_slope(self, j: int, b: Any, given: list[Any], z: Array) -> Array:
         slopes = self.parameters.slopes(lambda: np.ravel(np.asarray(b.next(self.t, given, z), dtype=float)))
-        row: Array = slopes[j]
-        return row
+        return slopes[j]
 
     def _tangent_of(self, slot: Any) -> Array:
         first, shape = self.program.columns[self._owned[id(slot)]]

@@ -199,8 +199,7 @@ def _jump_time(block: Any, t: float) -> Callable[[], float] | None:
     A wave jumps in cycle k at (k + corner + phase) / freq. A source of another kind tells itself, by `edge_time`.
     """
     if hasattr(type(block), "edge_time"):
-        own: Callable[[], float] = block.edge_time(t)
-        return own
+        return block.edge_time(t)
     if isinstance(block, (Step, Ramp)):
         return lambda: float(block.T)
     if isinstance(block, Piecewise):

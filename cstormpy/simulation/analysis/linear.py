@@ -97,8 +97,7 @@ class LinearModel:
         """Eigenvalues of A [1/s], the slowest first; of a sampled model those in the plane of z."""
         values = np.linalg.eigvals(self.A).astype(complex)
         order = np.lexsort((values.imag, np.round(np.abs(values - (0.0 if self.dt is None else 1.0)), 12)))
-        found: NDArray[np.complex128] = values[order]
-        return found
+        return values[order]
 
     @property
     def rates_of_decay(self) -> NDArray[np.complex128]:

@@ -345,8 +345,7 @@ class Parameters:
     @staticmethod
     def _steps(values: Array) -> Array:
         """Return by how much numbers are moved for differences."""
-        steps: Array = _MOVED * 2.0 ** np.ceil(np.log2(np.maximum(np.abs(values), 1e-3)))
-        return steps
+        return _MOVED * 2.0 ** np.ceil(np.log2(np.maximum(np.abs(values), 1e-3)))
 
     def start(self, x: Array) -> Array:
         """Return a state with the initial states among the parameters put in."""

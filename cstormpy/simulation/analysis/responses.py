@@ -162,8 +162,7 @@ def phase(response: ArrayLike) -> NDArray[np.float64]:
     (array([-180., -180.]), array([   0., -180.]))
     """
     angle = np.angle(np.asarray(response, dtype=complex))
-    found: NDArray[np.float64] = np.degrees(np.unwrap(np.where(angle > np.pi - _HALF_TURN, angle - 2.0 * np.pi, angle)))
-    return found
+    return np.degrees(np.unwrap(np.where(angle > np.pi - _HALF_TURN, angle - 2.0 * np.pi, angle)))
 
 
 def frequencies_of(model: LinearModel, count: int = 400) -> NDArray[np.float64]:
@@ -175,5 +174,4 @@ def frequencies_of(model: LinearModel, count: int = 400) -> NDArray[np.float64]:
     if model.dt is not None:
         last = np.log10(np.pi / model.dt)
     first = min(np.log10(low), last) - _DECADES
-    found: NDArray[np.float64] = np.logspace(first, last, count)
-    return found
+    return np.logspace(first, last, count)

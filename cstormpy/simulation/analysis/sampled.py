@@ -128,8 +128,7 @@ class _Ticking:
             return np.eye(size - self.m, size)
         block = np.zeros((size, size))
         block[: self.n] = self._slopes([])[0]
-        found: Array = expm(block * span)[: size - self.m]
-        return found
+        return expm(block * span)[: size - self.m]
 
     def _slopes(self, live: list[Any]) -> tuple[Array, Array]:
         """Return the derivatives of the rates and of all signals to (x, z, u), where some clocks tick."""

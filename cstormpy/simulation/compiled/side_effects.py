@@ -75,8 +75,7 @@ def _slots(value: Any) -> dict[str, Any]:
 
 def _is_same(now: Any, before: Any) -> bool:
     if isinstance(before, np.ndarray):
-        same: bool = now.shape == before.shape and now.tobytes() == before.tobytes()
-        return same
+        return now.shape == before.shape and now.tobytes() == before.tobytes()
     if isinstance(before, dict):
         return len(now) == len(before) and all(name in now and now[name] is each for name, each in before.items())
     if isinstance(before, list):

@@ -20,7 +20,7 @@ from test_compiled import behind_a_state, simulation
 from cstormpy.errors import BlockError, NonFinite
 from cstormpy.simulation.compiled import NotTranslated
 from cstormpy.simulation.compiled.fingerprints import fingerprint
-from cstormpy.simulation.compiled.refusals import told
+from cstormpy.simulation.compiled.untranslated import told
 
 FIXED = {"T": 1.0, "solver": "RK4", "dt": 0.1}
 

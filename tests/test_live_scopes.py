@@ -9,7 +9,8 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from cstormpy.live import LivePane
-from cstormpy.live.window import main_window, theme, tile_menu
+from cstormpy.live.window import main_window, theme
+from cstormpy.live.window import tile as tile_module
 from cstormpy.live.window.trigger import crossings
 
 
@@ -196,14 +197,14 @@ def test_a_pane_is_copied_and_saved(opened, tmp_path, name):
     entries = menu_of(window, chosen)
     entries["Copy picture"].trigger()
     assert QApplication.clipboard().image().width() >= chosen.width()
-    tile_menu.save(chosen, str(tmp_path / "it.png"))
+    tile_module.save(chosen, str(tmp_path / "it.png"))
     assert (tmp_path / "it.png").read_bytes().startswith(b"\x89PNG")
     assert ("Copy data" in entries) == (name != "robot")
     if name == "robot":
         return
     entries["Copy data"].trigger()
     lines = QApplication.clipboard().text().splitlines()
-    tile_menu.save(chosen, str(tmp_path / "it.csv"))
+    tile_module.save(chosen, str(tmp_path / "it.csv"))
     table = np.genfromtxt(tmp_path / "it.csv", delimiter=",", skip_header=1)
     first = window._columns[window.tiles.index(chosen)].start
     np.testing.assert_array_equal(table, np.column_stack([t, rows[:, first : first + 2]]))

@@ -12,7 +12,7 @@ from cstormpy.errors import InvalidType, NonFinite
 from cstormpy.live.search import EVERY, MOST, SearchWindow
 from cstormpy.mechanism import library
 from cstormpy.optimal import Effort, Problem, Running, Stage, Terminal
-from cstormpy.optimal.live_search import viewer_of
+from cstormpy.optimal.solving import viewer_of
 from cstormpy.reporting import notice_once
 
 has_qt = find_spec("PySide6") is not None and live.available({"QT_QPA_PLATFORM": "offscreen"}) is None

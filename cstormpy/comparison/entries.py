@@ -151,6 +151,6 @@ class Comparison:
         InvalidValue
             If the comparison was made without ``robustness=True``.
         """
-        from cstormpy.comparison.robustness_figure import draw
+        from cstormpy.comparison.figure import draw_robustness
 
-        return draw(self.entries)
+        return draw_robustness(self.entries)

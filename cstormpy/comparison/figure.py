@@ -1,4 +1,4 @@
-"""A comparison in one figure: the joints' positions and the torques of the motors, all runs over one another."""
+"""Comparisons in figures: motions and torques over one another, what controllers endure, the cost of formulations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cstormpy.comparison.table import CRITERIA
 from cstormpy.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cstormpy.comparison.entries import Entry
+    from cstormpy.comparison.formulations import FormulationComparison
+    from cstormpy.comparison.robustness import Curve, Score
 
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.9
 """Width of a figure, height of one plot in it, and of what stands above and below them [inches]."""
@@ -104,3 +107,116 @@ def _mark_goal(axes: Axes, entry: Entry, joint: int) -> None:
     turns = range(math.ceil((low - at) / turn), math.floor((high - at) / turn) + 1) if turn else [0]
     for k in turns:
         axes.axhline(at + k * turn, color="0.5", linewidth=1.0, linestyle="--", zorder=0)
+
+
+MAP_WIDTH, BARS, ROW, MARGIN = 9.0, 2.8, 0.24, 1.2
+"""Width of a figure, height of the bars, of a row of runs, and around them [inches]."""
+GOOD, BAD = "#4c9f70", "#d9d9d9"
+"""Colours of runs that succeed and that do not."""
+
+
+def draw_robustness(entries: Sequence[Entry]) -> Figure:
+    """Return a figure of pyplot's: bars of all controllers on top, and a map of the runs of each below.
+
+    In a map a row is a quantity and a cell a run, from the least of that quantity on the left to the most.
+    """
+    import matplotlib.pyplot as plt
+
+    shown = [(entry.label, entry.robustness) for entry in entries if entry.robustness is not None]
+    found = [(label, score) for label, score in shown if score.curves]
+    if not found:
+        reasons = "; ".join(f"{label}: {score.reason}" for label, score in shown)
+        raise InvalidValue(
+            f"plot_robustness: no run has a score{': ' + reasons if reasons else '; compare with robustness=True'}"
+        )
+    rows = [len(score.curves) for _, score in found]
+    heights = [BARS, *(ROW * count + MARGIN for count in rows)]
+    figure, axes = plt.subplots(
+        len(heights), 1, figsize=(MAP_WIDTH, sum(heights)), height_ratios=heights, layout="constrained"
+    )
+    _bars(axes[0], found)
+    for plot, (label, score) in zip(axes[1:], found, strict=True):
+        _map(plot, label, score.curves)
+    return figure
+
+
+def _bars(axes: Any, found: Sequence[tuple[str, Score]]) -> None:
+    names = [*CRITERIA, "total"]
+    place, width = np.arange(len(names)), 0.8 / len(found)
+    for k, (label, score) in enumerate(found):
+        shares = [100.0 * score.row[name] for name in names]
+        bars = axes.bar(place - 0.4 + (k + 0.5) * width, shares, 0.92 * width, label=label)
+        axes.bar_label(bars, fmt="%.0f", fontsize="small", padding=1)
+    axes.set_xticks(place, names)
+    axes.set(ylim=(0.0, 112.0), yticks=range(0, 101, 25), ylabel="runs that succeed [%]")
+    axes.grid(True, axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(found), 4), frameon=False)
+
+
+def _map(axes: Any, label: str, curves: Sequence[Curve]) -> None:
+    for k, curve in enumerate(curves):
+        edges = np.linspace(0.0, 1.0, len(curve.success) + 1)
+        colours = [GOOD if good else BAD for good in curve.success]
+        axes.barh(k, np.diff(edges), left=edges[:-1], height=0.8, color=colours, edgecolor="white", linewidth=0.6)
+    names = [curve.name if curve.criterion != "pushes" else "pushes, each another" for curve in curves]
+    axes.set_yticks(range(len(curves)), [f"{name}  {_range(curve)}" for name, curve in zip(names, curves, strict=True)])
+    axes.tick_params(axis="y", length=0, labelsize="small")
+    axes.set(
+        xlim=(0.0, 1.0), ylim=(len(curves) - 0.5, -0.5), xticks=[0.0, 1.0], title=f"{label}: runs that succeed in green"
+    )
+    axes.set_xticklabels(["least", "most"])
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def _range(curve: Curve) -> str:
+    if curve.criterion == "pushes":
+        return ""
+    sign = "×" if curve.criterion == "model" and curve.values[0] < 1.0 < curve.values[-1] else ""
+    return f"{sign}{curve.values[0]:.3g} to {sign}{curve.values[-1]:.3g}"
+
+
+PROBLEM_WIDTH, PROBLEM_HEIGHT = 12.0, 3.6
+"""Width of the figure, and height of the plots of one problem [inches]."""
+COLOURS = "tab20"
+"""Colour map; a problem has up to twenty formulations."""
+
+
+def draw_formulations(found: FormulationComparison) -> Figure:
+    """Return a figure of pyplot's: a row for each problem, operations on the left, time on the right.
+
+    What was run is drawn as points and a line, what was continued as dots.
+    """
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogFormatter
+
+    problems = found.problems()
+    figure, grid = plt.subplots(
+        len(problems), 2, squeeze=False, figsize=(PROBLEM_WIDTH, PROBLEM_HEIGHT * len(problems)), layout="constrained"
+    )
+    colours = plt.get_cmap(COLOURS).colors  # type: ignore[attr-defined]
+    for (counts, times), problem in zip(grid, problems, strict=True):
+        for name, colour in zip(found.names(problem), (*colours, *colours), strict=False):
+            rows = found.of(problem, name)
+            by_count = {row.n: row.operations() for row in rows if row.operations() is not None}
+            by_time = {row.n: row.seconds for row in rows if row.seconds is not None}
+            _line(counts, by_count, lambda n, p=problem, m=name: found.operations(p, m, n), found.last, colour, name)
+            _line(times, by_time, lambda n, p=problem, m=name: found.seconds(p, m, n), found.last, colour, name)
+        for axes, what in ((counts, "multiplications and additions"), (times, "time of a call [s]")):
+            axes.set(xscale="log", yscale="log", xlabel="joints", ylabel=what, title=problem)
+            axes.xaxis.set_major_formatter(LogFormatter())  # 20 joints, not 2 x 10^1
+            axes.xaxis.set_minor_formatter(LogFormatter())
+            axes.grid(True, which="both", alpha=0.2)
+        times.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize="small")
+    return figure
+
+
+def _line(axes: Any, points: dict[int, Any], at: Any, last: int, colour: Any, name: str) -> None:
+    if not points:
+        return
+    axes.plot(list(points), list(points.values()), "o-", color=colour, markersize=3, linewidth=1.2, label=name)
+    end = max(points)
+    beyond = sorted({round(n) for n in np.linspace(end, last, 12)}) if last > end else []
+    continued = {n: value[0] for n in beyond if (value := at(n)) is not None}
+    axes.plot(list(continued), list(continued.values()), ":", color=colour, linewidth=1.2)

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.comparison import formulation_figure, formulation_table
+from cstormpy.comparison import formulation_table
+from cstormpy.comparison.figure import draw_formulations
 from cstormpy.dynamics.tracing import of_any_size
 from cstormpy.errors import InvalidValue
 from cstormpy.formulations.counting import counted
@@ -177,7 +178,7 @@ class FormulationComparison:
 
     def plot(self) -> Figure:
         """Return a figure of pyplot's: operations and time over n, a row of plots for each problem."""
-        return formulation_figure.draw(self)
+        return draw_formulations(self)
 
 
 @dataclass(frozen=True)

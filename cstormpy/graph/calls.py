@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.graph.emission import LANES, Emitter
+from cstormpy.graph.identity import DATA, DTYPE, FLAGS, NDIM, READABLE, SHAPE, TYPE, WRITABLE, is_cpython
 from cstormpy.graph.machine import Machine
-from cstormpy.graph.numpy_layout import DATA, DTYPE, FLAGS, NDIM, READABLE, SHAPE, TYPE, WRITABLE, is_cpython
 from cstormpy.graph.routine import Routine
 
 #: What a call returns where an argument is not an array of float64, of the right size, contiguous and writable.

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.graph.code_cache import machine_for
-from cstormpy.graph.numpy_layout import DATA, DTYPE, FLAGS, NDIM, READABLE, SHAPE, TYPE, VALUE, is_cpython
+from cstormpy.graph.identity import DATA, DTYPE, FLAGS, NDIM, READABLE, SHAPE, TYPE, VALUE, is_cpython
 
 #: Of each row: the mapping or list, the key or index, where to, how many numbers (0: a float), which of them (-1: all),
 #: and whether it is a list.

@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from cstormpy.graph.code_cache import machine_for
-from cstormpy.graph.numpy_layout import TYPE, is_cpython
+
+#: Bytes from the beginning of an object to its type, of a float to its value, and of an array to its data, dimensions,
+#: dtype and flags: part of their binary interfaces.
+TYPE, VALUE, DATA, NDIM, SHAPE, DTYPE, FLAGS = 8, 16, 16, 24, 32, 56, 64
+#: C_CONTIGUOUS, ALIGNED and, of arrays that are filled, WRITEABLE.
+READABLE, WRITABLE = 0x101, 0x501
+
+_CPYTHON = sys.implementation.name == "cpython" and object.__basicsize__ == 16
+
+
+def is_cpython() -> bool:
+    """Tell whether objects are laid out as CPython with its interpreter lock lays them out."""
+    return _CPYTHON
+
 
 #: Stands for an entry that is not to be there.
 ABSENT = object()

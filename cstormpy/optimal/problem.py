@@ -13,14 +13,13 @@ from cstormpy import checks
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.mechanism import Mechanism
-from cstormpy.optimal.base_motion import read_base
 from cstormpy.optimal.closed_shooting import shooting_of
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.cuts import loop_forces, read_cuts
 from cstormpy.optimal.design import read_design
 from cstormpy.optimal.inverse import inverse_of
-from cstormpy.optimal.loads import read_loads
+from cstormpy.optimal.loads import read_base, read_loads
 from cstormpy.optimal.loop_problems import loop_constraints, refuse_closed_shooting
 from cstormpy.optimal.problem_arguments import (
     fitting_steps,
@@ -45,9 +44,9 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from cstormpy.optimal.checking import GradientCheck
-    from cstormpy.optimal.live_search import Viewer
     from cstormpy.optimal.shooting import Shooting
     from cstormpy.optimal.solution import Solution
+    from cstormpy.optimal.solving import Viewer
     from cstormpy.optimal.stages import Stage
     from cstormpy.optimal.starts import Progressed
 

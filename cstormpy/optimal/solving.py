@@ -1,4 +1,4 @@
-"""The search: several starts side by side, stages from coarse to fine, and the best of what was found."""
+"""The search: starts side by side, stages from coarse to fine, the best of what was found, and what is seen of it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from cstormpy import checks
 from cstormpy.dynamics.batches import thread_count
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.optimal.ipopt import has_ipopt
-from cstormpy.optimal.live_search import viewer_of
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.stages import Stage, carried
 from cstormpy.optimal.starts import INTERRUPTED, STOPPED, Accuracy, Orders, Outcome, Progressed, run_start
@@ -23,6 +23,37 @@ from cstormpy.reporting import Progress
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
     from cstormpy.optimal.solution import Solution
+
+WINDOW = ("cstormpy.live.search", "SearchWindow")
+"""The window of our own. It is found by its name when somebody wants it: windows stand above optimal control, which
+does without them."""
+
+
+@runtime_checkable
+class Viewer(Protocol):
+    """The progress of a search, as `Problem.solve` tells it to whoever shows it."""
+
+    def begin(self, problem: Problem, starts: int, stage: str) -> None:
+        """Take what is searched for: at the start, and of each stage after the first."""
+
+    def update(self, now: Progressed) -> bool:
+        """Take an iteration, in the thread that made it; return whether the search is to end."""
+
+    def finish(self, solution: Solution | None) -> None:
+        """Take what was found; None where the search failed."""
+
+
+def viewer_of(live: Any) -> Viewer | None:
+    """Return what shows a search: nothing, our own window, or what was given."""
+    if live is None or live is False:
+        return None
+    if live is True:
+        module, name = WINDOW
+        return getattr(import_module(module), name)()
+    if not isinstance(live, Viewer):
+        raise InvalidType(f"live: expected True, False or an object with begin, update and finish, got {shown(live)}")
+    return live
+
 
 PATIENCE = 0.2
 """Seconds between two looks whether the starts have ended."""

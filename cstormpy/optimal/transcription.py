@@ -23,9 +23,8 @@ from cstormpy.trajectory import BSpline, ControlPointMap, EndConditions
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
-    from cstormpy.optimal.base_motion import BaseMotion
     from cstormpy.optimal.design import Design, Designed
-    from cstormpy.optimal.loads import Load
+    from cstormpy.optimal.loads import BaseMotion, Load
     from cstormpy.optimal.loop_forces import LoopForces
 
 Indices = NDArray[np.intp]

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QMargins, QPoint, Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QApplication, QFrame, QLabel, QSplitter, QVBoxLayout
+from PySide6.QtWidgets import QApplication, QFrame, QLabel, QMessageBox, QSplitter, QVBoxLayout, QWidget
 
 from cstormpy.arrays import Array
 from cstormpy.live.ring import RingReader, attach
 from cstormpy.live.window.mechanism import MechanismTile
 from cstormpy.live.window.panel import Panel
 from cstormpy.live.window.scope import ScopeTile
-from cstormpy.live.window.shortcuts import show_list
 from cstormpy.live.window.starting_window import SIZES, TEXT, TITLE
-from cstormpy.live.window.tile import Tile
-from cstormpy.live.window.tile_menu import copy_data, open_menu
+from cstormpy.live.window.tile import Tile, copy_data, open_menu
 from cstormpy.live.window.transport import TimeBar, Transport
 from cstormpy.live.window.widgets import make
 from cstormpy.live.window.window import Conversation, Window
@@ -307,3 +307,28 @@ def _columns(tiles: list[Any], most: int) -> list[list[Any]]:
     count = math.ceil(len(tiles) / most)
     height = math.ceil(len(tiles) / count)
     return [tiles[k : k + height] for k in range(0, len(tiles), height)]
+
+
+#: What the mouse does, where nothing on the screen says so.
+MOUSE = (
+    ("wheel, drag in a scope", "zoom and move; fit shows the whole run again"),
+    ("right click on a pane", "its menu: buttons, rolling time, copy and save picture and data"),
+    ("click on a name in the legend", "hide the trace, and show it again"),
+    ("double click on a pane's title", "this pane alone, and all again"),
+    ("double click on a parameter's name", "set it back"),
+    ("drag a link", "push it"),
+)
+
+
+def show_list(parent: QWidget, keys: Sequence[tuple[str, str]]) -> QMessageBox:
+    """Show keys with what they do."""
+    rows = "".join(
+        f"<tr><td style='padding-right: 16px'><b>{escape(key)}</b></td><td>{escape(text)}</td></tr>"
+        for key, text in (*keys, ("", ""), *MOUSE)
+    )
+    box = QMessageBox(parent)
+    box.setWindowTitle("Keys and mouse")
+    box.setText(f"<table cellspacing=3>{rows}</table>")
+    box.setModal(False)
+    box.show()
+    return box

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QMargins, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from cstormpy.live.window import theme
-from cstormpy.live.window.icons import icon
 from cstormpy.live.window.plotting import round_step
 from cstormpy.live.window.widgets import Combo, make
 
@@ -215,3 +214,51 @@ def _button(text: str, sign: str, name: str, tip: str) -> QPushButton:
     button.setProperty("control", name)
     button.setCursor(Qt.CursorShape.PointingHandCursor)
     return button
+
+
+_SIZE = 16
+_Shape = list[tuple[float, float]]
+
+
+def _triangle(left: float, right: float) -> _Shape:
+    return [(left, 3), (right, 8), (left, 13)]
+
+
+def _bar(left: float, width: float = 3.0) -> _Shape:
+    return [(left, 3), (left + width, 3), (left + width, 13), (left, 13)]
+
+
+_SHAPES: dict[str, list[_Shape]] = {
+    "run": [_triangle(4, 13)],
+    "pause": [_bar(3.5), _bar(9.5)],
+    "step": [_bar(2.5, 2.5), _triangle(6.5, 14)],
+    "back": [_triangle(12, 3)],
+    "forward": [_triangle(4, 13)],
+    "stop": [[(3.5, 3.5), (12.5, 3.5), (12.5, 12.5), (3.5, 12.5)]],
+}
+
+
+def icon(name: str, colour: str) -> QIcon:
+    """Return the icon of this name."""
+    result = QIcon()
+    for mode, shade in ((QIcon.Mode.Normal, colour), (QIcon.Mode.Disabled, "#b4bdc9")):
+        for scale in (1, 2):
+            result.addPixmap(_picture(name, shade, scale), mode)
+    return result
+
+
+def _picture(name: str, colour: str, scale: int) -> QPixmap:
+    picture = QPixmap(_SIZE * scale, _SIZE * scale)
+    picture.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(picture)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.scale(scale, scale)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(QColor(colour))
+    if name == "live":
+        painter.drawEllipse(QRectF(4, 4, 8, 8))
+    for shape in _SHAPES.get(name, []):
+        painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in shape]))
+    painter.end()
+    picture.setDevicePixelRatio(scale)
+    return picture

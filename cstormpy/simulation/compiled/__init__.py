@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from cstormpy.simulation.compiled.automatic import AutomaticRun
 from cstormpy.simulation.compiled.compiled_run import CompiledRun
+from cstormpy.simulation.compiled.equations import silent_sink
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.sinks import silent_sink
 from cstormpy.simulation.compiled.slices import Compiled
 from cstormpy.simulation.compiled.translation import explanation_of, program_of, source_of
 from cstormpy.simulation.compiled.untranslated import NotTranslated

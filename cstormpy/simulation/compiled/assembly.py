@@ -18,14 +18,12 @@ from cstormpy.graph.nodes import where
 from cstormpy.graph.python_calls import CalledInPython
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.call_table import CallTable
-from cstormpy.simulation.compiled.equations import equations_of, passed_on
-from cstormpy.simulation.compiled.held_numbers import HeldNumbers, held_by
+from cstormpy.simulation.compiled.equations import equations_of, is_silent, passed_on
 from cstormpy.simulation.compiled.numba_functions import ByNumba
-from cstormpy.simulation.compiled.numbers import BlockNumbers
+from cstormpy.simulation.compiled.numbers import BlockNumbers, HeldNumbers, held_by
 from cstormpy.simulation.compiled.opaque_laws import laws_of, stand_ins, unready
 from cstormpy.simulation.compiled.program import FILLED, GIVEN, Program
 from cstormpy.simulation.compiled.signals import Signal, as_copy, as_signal, as_truth, number, numbers, shaped_as
-from cstormpy.simulation.compiled.sinks import is_silent
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.traced import asked_twice
 from cstormpy.simulation.compiled.twins import Twins

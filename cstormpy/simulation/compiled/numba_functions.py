@@ -17,11 +17,10 @@ from cstormpy.graph.python_calls import Differences, PythonCall
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.fingerprints import fingerprint
-from cstormpy.simulation.compiled.held_numbers import HeldNumbers
-from cstormpy.simulation.compiled.refusals import draws_numbers, told
+from cstormpy.simulation.compiled.numbers import HeldNumbers
 from cstormpy.simulation.compiled.side_effects import Reached
 from cstormpy.simulation.compiled.signals import Signal, numbers, shaped_as
-from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused
+from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused, draws_numbers, told
 
 #: Gives the symbols of a number or an array that a function without arguments reads anew.
 Read = Callable[[Callable[[], Any]], Signal]

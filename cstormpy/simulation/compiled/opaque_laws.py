@@ -20,7 +20,7 @@ import numpy as np
 from cstormpy.control.blend import LawSet
 from cstormpy.control.user_laws import OwnLaw
 from cstormpy.graph.arrays import symbols
-from cstormpy.simulation.compiled.held_numbers import HeldNumbers, is_real
+from cstormpy.simulation.compiled.numbers import HeldNumbers, is_real
 from cstormpy.simulation.compiled.traced import untraceable
 from cstormpy.simulation.compiled.untranslated import WIDEST, Refused
 

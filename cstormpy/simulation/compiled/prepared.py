@@ -17,9 +17,9 @@ from cstormpy.arrays import Array
 from cstormpy.graph.python_calls import way_back
 from cstormpy.kernels.entries import EntryOfC
 from cstormpy.reporting import notice
+from cstormpy.simulation.compiled.equations import is_silent
 from cstormpy.simulation.compiled.numba_functions import UserFunction
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.sinks import is_silent
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.compiled.untranslated import NotTranslated

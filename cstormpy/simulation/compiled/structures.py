@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.graph.identity import ABSENT, Entries, OfType
-from cstormpy.graph.numpy_layout import is_cpython
+from cstormpy.graph.identity import ABSENT, Entries, OfType, is_cpython
 from cstormpy.mechanism import Mechanism
 from cstormpy.simulation.compiled.fingerprints import fingerprint, is_by_identity
 from cstormpy.simulation.compiled.twins import (

@@ -342,9 +342,8 @@ def _settings(given: argparse.Namespace) -> dict[str, Any]:
 
     chosen = {"T": DURATION if given.time is None else given.time, "dt": given.dt}
     chosen.update(solver=given.solver, rtol=given.rtol)
-    rest = {"max_step": None, "solver_args": None, "atol": None, "log_dt": None}
     try:
-        Settings.checked(**chosen, **rest, first_tick=0, check_finite=True)
+        Settings.checked(**chosen)
     except InvalidValue as error:
         raise InvalidValue(str(error).replace("run(..., dt=0.001)", "--dt 0.001")) from None
     return chosen

@@ -89,7 +89,7 @@ def compare(
     >>> [row["settled"] for row in found.rows]
     [False, True]
     """
-    check_solver(Settings.checked(T, dt, max_step, solver, None, rtol, atol, None, 0, True))
+    check_solver(Settings.checked(T, dt, max_step, solver, rtol=rtol, atol=atol))
     make = _maker(build)
     combinations = _combinations(options, fixed)
     _check_options(make, [*options, *fixed])

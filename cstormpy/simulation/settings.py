@@ -38,16 +38,16 @@ class Settings:
     @classmethod
     def checked(
         cls,
-        T: Any,
-        dt: Any,
-        max_step: Any,
-        solver: Any,
-        solver_args: Any,
-        rtol: Any,
-        atol: Any,
-        log_dt: Any,
-        first_tick: Any,
-        check_finite: bool,
+        T: Any = 5.0,
+        dt: Any = None,
+        max_step: Any = None,
+        solver: Any = "RK45",
+        solver_args: Any = None,
+        rtol: Any = None,
+        atol: Any = None,
+        log_dt: Any = None,
+        first_tick: Any = 0,
+        checkfinite: Any = True,
     ) -> Settings:
         """Return settings from what a user gave."""
         arguments = mapping(solver_args, "solver_args")
@@ -81,6 +81,6 @@ class Settings:
             grid=grid,
             sinks_on_grid=dt is not None and log_dt is None and not fixed,
             first_tick=first_tick,
-            check_finite=one_of(check_finite, "checkfinite", (True, False)),
+            check_finite=one_of(checkfinite, "checkfinite", (True, False)),
             solver_args=arguments,
         )

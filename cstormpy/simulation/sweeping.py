@@ -125,12 +125,11 @@ class Sweeping:
         from cstormpy.simulation.sweep.axes import Axes
         from cstormpy.simulation.sweep.preparation import SweepSettings, carry_out
 
-        check_solver(
-            Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
-        )
-        settings = {
+        settings: dict[str, Any] = {
             "T": T, "dt": dt, "max_step": max_step, "solver": solver, "solver_args": solver_args, "rtol": rtol,
-            "atol": atol, "log_dt": log_dt, "first_tick": first_tick, "checkfinite": checkfinite, "watch": watch,
+            "atol": atol, "log_dt": log_dt, "first_tick": first_tick, "checkfinite": checkfinite,
         }  # fmt: skip
+        check_solver(Settings.checked(**settings))
+        settings["watch"] = watch
         how = SweepSettings(workers, executor, resume, progress)
         return carry_out(self, diagram, Axes.checked(grid, samples, names), measure, settings, how, options)

@@ -18,13 +18,9 @@ from cstormpy.graph.code_cache import machine_for
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.module import text_for_rows
 from cstormpy.graph.routine import Routine
-from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.external import fixed_method, refuse_more_than_states, shut_within
-from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input, inputs_of, labels, named_once, places_of
-from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
+from cstormpy.simulation.analysis.external import fixed_method, shut_within, stepped_by_others
+from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.untranslated import NotTranslated
-from cstormpy.simulation.recording import find_signals
 
 #: Rows of which all stages are computed before those of the next: they stay in the processor's cache.
 _ROWS = 1024
@@ -50,26 +46,14 @@ class BatchStepper:
         self.count = whole_number(count, "batch_stepper: count", 1, 10_000_000)
         self._substeps = whole_number(substeps, "batch_stepper: substeps", 1, 10_000)
         self._method = fixed_method(solver, "batch_stepper")
-        feed_open_inputs(bd, inputs, "batch_stepper: inputs")
-        with started(sim, bd, x, 0.0, "batch_stepper") as (diagram, simstate, t, state):
-            refuse_more_than_states(diagram, simstate, "batch_stepper")
-            what = "batch_stepper: inputs"
-            moved = inputs_of(named_once(find_ports(bd, inputs, what), what), True, "batch_stepper")
-            watched = find_signals(bd, outputs, "batch_stepper: outputs")
-            try:
-                program = _AssemblyOfRows(diagram, moved).program()
-            except NotTranslated as why:
-                raise DiagramError(f"batch_stepper: {why}") from why
-            _refuse_calls(program)
-            self.inputs = tuple(name for i in moved for name in labels(i.signal))
-            self.outputs = tuple(name for s in watched for name in labels(s))
-            self.states = tuple(bd.statenames)
-            self._u0 = np.concatenate([*(i.value for i in moved), np.zeros(0)])
-            seen = places_of(program, watched)
-        self._first, self._diagram = (t, state.copy()), diagram
+        found = stepped_by_others(sim, bd, inputs, outputs, x, "batch_stepper", _AssemblyOfRows)
+        program, state = found.program, found.first[1]
+        _refuse_calls(program)
+        self._first, self._diagram, self._u0 = found.first, found.diagram, found.u0
+        self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states
         self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), state.size, self._u0.size)
         signals = program.routine.outputs["out"]
-        self._signals = _Rows(program, "y", [signals[k] for k in seen], state.size, self._u0.size)
+        self._signals = _Rows(program, "y", [signals[k] for k in found.seen], state.size, self._u0.size)
         self._closing = None
         if program.closing is not None:
             shut, status = list(program.closing.outputs["xd"]), program.closing.status

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 from bdsim.components import Clock
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array
@@ -24,12 +25,66 @@ from cstormpy.simulation.analysis.model import (
     places_of,
 )
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
+from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
+from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
 _FLOAT64 = np.dtype(np.float64)
+
+
+@dataclass
+class SteppedByOthers:
+    """A diagram that others step: its program, where it begins, and what its inputs u, outputs y and states are.
+
+    Attributes
+    ----------
+    first : (float, ndarray (n,))
+        The time and the state where it begins.
+    u0 : ndarray
+        The inputs there, as they are wired.
+    places, seen : ndarray
+        Where the inputs stand among the numbers of the program, if they do, and the outputs among its signals.
+    """
+
+    diagram: Diagram
+    program: Program
+    first: tuple[float, Array]
+    u0: Array
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    states: tuple[str, ...]
+    places: NDArray[np.int64]
+    seen: NDArray[np.int64]
+
+
+def stepped_by_others(
+    sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, who: str, walk: type[AssemblyWithInputs] = AssemblyWithInputs
+) -> SteppedByOthers:
+    """Return a diagram with nothing but continuous states, translated by a kind of walk through it."""
+    feed_open_inputs(bd, inputs, f"{who}: inputs")
+    with started(sim, bd, x, 0.0, who) as (diagram, simstate, t, state):
+        refuse_more_than_states(diagram, simstate, who)
+        moved = inputs_of(named_once(find_ports(bd, inputs, f"{who}: inputs"), f"{who}: inputs"), True, who)
+        watched = find_signals(bd, outputs, f"{who}: outputs")
+        try:
+            assembly = walk(diagram, moved)
+            program = assembly.program()
+        except NotTranslated as why:
+            raise DiagramError(f"{who}: {why}") from why
+        return SteppedByOthers(
+            diagram,
+            program,
+            (t, state.copy()),
+            np.concatenate([*(i.value for i in moved), np.zeros(0)]),
+            tuple(name for i in moved for name in labels(i.signal)),
+            tuple(name for s in watched for name in labels(s)),
+            tuple(bd.statenames),
+            np.array([k for i in moved for k in assembly.places_of.get(i.signal.key, ())], dtype=np.int64),
+            np.asarray(places_of(program, watched), dtype=np.int64),
+        )
 
 
 class DiagramStepper:
@@ -48,27 +103,13 @@ class DiagramStepper:
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
         method = fixed_method(solver, "stepper")
-        feed_open_inputs(bd, inputs, "stepper: inputs")
-        with started(sim, bd, x, 0.0, "stepper") as (diagram, simstate, t, state):
-            refuse_more_than_states(diagram, simstate, "stepper")
-            moved = inputs_of(named_once(find_ports(bd, inputs, "stepper: inputs"), "stepper: inputs"), True, "stepper")
-            watched = find_signals(bd, outputs, "stepper: outputs")
-            try:
-                assembly = AssemblyWithInputs(diagram, moved)
-                program = assembly.program()
-            except NotTranslated as why:
-                raise DiagramError(f"stepper: {why}") from why
-            self._bd, self._diagram = bd, diagram
-            self._first = t, state.copy()
-            self.inputs = tuple(name for i in moved for name in labels(i.signal))
-            self.outputs = tuple(name for s in watched for name in labels(s))
-            self.states = tuple(bd.statenames)
-            self._u0 = np.concatenate([*(i.value for i in moved), np.zeros(0)])
-            self._places = np.array([k for i in moved for k in assembly.places_of[i.signal.key]], dtype=np.int64)
-            self._seen = np.asarray(places_of(program, watched), dtype=np.int64)
+        found = stepped_by_others(sim, bd, inputs, outputs, x, "stepper")
+        self._bd, self._diagram, self._program, self._first = bd, found.diagram, found.program, found.first
+        self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states
+        self._u0, self._places, self._seen = found.u0, found.places, found.seen
         #: Substeps that are taken in one call, which closes no loops of mechanisms: that is done after each of them.
-        self._at_once = 1 if diagram.closed else self._substeps
-        self._program, self._compiled = program, Compiled(program, state.size)
+        self._at_once = 1 if found.diagram.closed else self._substeps
+        self._compiled = Compiled(found.program, len(self.states))
         self._prepare(method)
         self.reset()
 

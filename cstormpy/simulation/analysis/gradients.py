@@ -222,15 +222,11 @@ def _ports(signals: list[Signal]) -> list[Any]:
 
 
 def _settings(options: dict[str, Any], what: str) -> Settings:
-    given = {"T": 5.0, "dt": None, "max_step": None, "solver": "RK45", "rtol": None, "atol": None}
-    given |= {"first_tick": 0, **options}
-    if explicit_method(given["solver"]) is None:
-        asked = given["solver"] if isinstance(given["solver"], str) else shown(given["solver"])
+    solver = options.get("solver", "RK45")
+    if explicit_method(solver) is None:
+        asked = solver if isinstance(solver, str) else shown(solver)
         raise DiagramError(f"{what}: goes through the steps of {', '.join(EXPLICIT)}, not of {asked}")
-    return Settings.checked(
-        given["T"], given["dt"], given["max_step"], given["solver"], None, given["rtol"], given["atol"], None,
-        given["first_tick"], True,
-    )  # fmt: skip
+    return Settings.checked(**options)
 
 
 def _known_options(sim: Any, options: dict[str, Any], what: str) -> None:

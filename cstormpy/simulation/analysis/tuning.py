@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.arguments import positive
+from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
@@ -108,7 +108,7 @@ def tune(
     sim: Any, bd: Any, cost: Any, parameters: Any, *, bounds: Any, apply: Any, max_runs: Any, tol: Any, **options: Any
 ) -> Tuning:
     """Improve parameters of a diagram; see `Simulation.tune`."""
-    most, least = _count(max_runs), positive(tol, "tune: tol")
+    most, least = whole_number(max_runs, "tune: max_runs", 1), positive(tol, "tune: tol")
     problem = Problem(sim, bd, cost, parameters, options, "tune")
     before = problem.parameters.get()
     problem.runs = _EXPECTED
@@ -173,14 +173,6 @@ def _how_to_pass(problem: Problem, name: str, x: Array) -> str:
         return "run with start=tuned.out.x[0]"
     block, at, _ = block_of_state(problem.bd, name)
     return f"put it into the saved state, as start.continuous[{str(block.name)!r}] = {x[at].tolist()}"
-
-
-def _count(max_runs: Any) -> int:
-    if isinstance(max_runs, bool) or not isinstance(max_runs, (int, np.integer)):
-        raise InvalidType(f"tune: max_runs: expected a whole number, got {shown(max_runs)}")
-    if max_runs < 1:
-        raise InvalidValue(f"tune: max_runs: expected 1 or more, got {max_runs}")
-    return int(max_runs)
 
 
 def _limits(names: tuple[str, ...], bounds: Any, values: Array) -> Array:

@@ -1,6 +1,8 @@
 """What the compiled engine does not translate, and why: blocks, and functions that numba refuses.
 
-A diagram that has such a block runs interpreted. All other blocks are translated by their equations (`equations`), in one of three ways: traced; compiled by numba, where
+A diagram that has such a block runs interpreted.
+
+All other blocks are translated by their equations (`equations`), in one of three ways: traced; compiled by numba, where
 a FUNCTION or a law cannot be written down that is a function of numbers, or a method that reads numbers of its object;
 asked in Python from inside of the compiled function, as what numba does not compile either (a message names the line),
 IKINE, POW of a matrix with an exponent that is no whole number, NORM over several axes, singular values of

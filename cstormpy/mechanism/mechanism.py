@@ -12,9 +12,7 @@ import numpy as np
 from cstormpy.linkage import Linkage
 from cstormpy.mechanism.dynamics_methods import DynamicsMethods
 from cstormpy.mechanism.formats import Formats
-from cstormpy.mechanism.inertia_methods import InertiaMethods
 from cstormpy.mechanism.kinematics_methods import KinematicsMethods
-from cstormpy.mechanism.linearisation_methods import LinearisationMethods
 from cstormpy.mechanism.loop_methods import LoopMethods
 from cstormpy.mechanism.sensitivity_methods import SensitivityMethods
 
@@ -25,9 +23,7 @@ if TYPE_CHECKING:
 class Mechanism(
     DynamicsMethods,
     SensitivityMethods,
-    InertiaMethods,
     KinematicsMethods,
-    LinearisationMethods,
     LoopMethods,
     Formats,
     Linkage,

@@ -14,7 +14,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Mechanical
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._switching import Switching
-from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import find
 from cstormpy.loops.locking import locked_tangents
@@ -297,15 +297,15 @@ def _checked(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
         raise InvalidType(
             f"drives: expected a dict of drives by name, as {{'free': {{}}, 'held': {{'locked': ['elbow']}}}}, "
-            f"got {ports.brief(given)}"
+            f"got {shown(given)}"
         )
     if not given:
         raise InvalidValue("drives: there are none; leave it out for the mechanism's own drive alone")
     for name, content in given.items():
         if not isinstance(name, str) or not name.strip():
-            raise InvalidType(f"drives: expected names of drives, got {ports.brief(name)}")
+            raise InvalidType(f"drives: expected names of drives, got {shown(name)}")
         if not isinstance(content, Mapping):
-            raise InvalidType(f"drive {name!r}: expected a dict of {' and '.join(_KEYS)}, got {ports.brief(content)}")
+            raise InvalidType(f"drive {name!r}: expected a dict of {' and '.join(_KEYS)}, got {shown(content)}")
         for key in content:
             if key not in _KEYS:
                 raise unknown_name(f"drive {name!r}: key", key, _KEYS)

@@ -17,14 +17,7 @@ from cstormpy.arguments import flag
 from cstormpy.arrays import Array, Shape, real_array
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import Wrenches
-from cstormpy.errors import (
-    DiagramError,
-    InvalidType,
-    InvalidValue,
-    NonFinite,
-    ShapeError,
-    unknown_name,
-)
+from cstormpy.errors import DiagramError, InvalidType, InvalidValue, NonFinite, ShapeError, shown, unknown_name
 from cstormpy.graph.arrays import as_numbers, zeros
 from cstormpy.mechanism import Mechanism
 
@@ -34,7 +27,6 @@ Width = int | tuple[int, ...] | None
 __all__ = [
     "Drive",
     "Width",
-    "brief",
     "clock",
     "coordinates",
     "flag",
@@ -118,7 +110,7 @@ def numbers(value: Any, what: str, finite: bool = True) -> Any:
     """Return a number, or a vector of numbers, as floats."""
     array: Array = real_array(value, what, (), ("any",), finite=finite)
     if not array.size or np.isnan(array).any():
-        raise InvalidValue(f"{what}: expected a number, or one for each element, got {brief(value)}")
+        raise InvalidValue(f"{what}: expected a number, or one for each element, got {shown(value)}")
     return array + 0.0 if array.ndim else float(array)
 
 
@@ -131,7 +123,7 @@ def link(value: Any, mech: Mechanism) -> int:
 def clock(value: Any, what: str = "clock") -> Any:
     """Return the clock of a sampled block, or refuse what is none."""
     if not isinstance(value, Clock):
-        raise InvalidType(f"{what}: expected a clock, as bd.clock(100, 'Hz'), got {brief(value)}")
+        raise InvalidType(f"{what}: expected a clock, as bd.clock(100, 'Hz'), got {shown(value)}")
     return value
 
 
@@ -358,9 +350,9 @@ def _check_place(blockargs: dict[str, Any]) -> None:
     for key in ("name", "type"):
         text = blockargs.get(key)
         if text is not None and (not isinstance(text, str) or not text.strip()):
-            raise InvalidType(f"{key}: expected text that is not empty, got {brief(text)}")
+            raise InvalidType(f"{key}: expected text that is not empty, got {shown(text)}")
     if bd is not None and not isinstance(bd, BlockDiagram):
-        raise InvalidType(f"bd: expected a block diagram of bdsim, got {brief(bd)}")
+        raise InvalidType(f"bd: expected a block diagram of bdsim, got {shown(bd)}")
     if name is not None:
         known = _as_bdsim_writes(name)
         if not known:
@@ -368,12 +360,12 @@ def _check_place(blockargs: dict[str, Any]) -> None:
         if bd is not None and known in bd.blocknames:
             raise InvalidValue(f"name: the diagram already has a block {known!r}; give another name")
     if pos is not None and (not isinstance(pos, (tuple, list)) or len(pos) != 2):
-        raise InvalidType(f"pos: expected (x, y), got {brief(pos)}")
+        raise InvalidType(f"pos: expected (x, y), got {shown(pos)}")
 
 
 def _names(value: Any, key: str, count: int) -> list[str]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name for name in value):
-        raise InvalidType(f"{key}: expected a list of names, got {brief(value)}")
+        raise InvalidType(f"{key}: expected a list of names, got {shown(value)}")
     if len(value) != count:
         raise InvalidValue(f"{key}: expected {count} name{'s'[: count != 1]}, got {len(value)}")
     names = [_as_bdsim_writes(name) for name in value]
@@ -406,7 +398,7 @@ def _check_wiring(made: dict[str, Any], count: int) -> None:
         return
     wired = [given] if isinstance(given, (Block, Plug)) else given
     if not isinstance(wired, (list, tuple)) or not all(isinstance(port, (Block, Plug)) for port in wired):
-        raise InvalidType(f"inputs: expected a block or a port, or a list of them, got {brief(given)}")
+        raise InvalidType(f"inputs: expected a block or a port, or a list of them, got {shown(given)}")
     if len(wired) > count:
         raise InvalidValue(f"inputs: expected at most {count}, got {len(wired)}")
     if made.get("bd") is None:
@@ -419,12 +411,3 @@ def _check_wiring(made: dict[str, Any], count: int) -> None:
 
 def _parameters(cls: type[Block]) -> list[str]:
     return [name for name in inspect.signature(cls).parameters if name not in ("blockargs", "self")]
-
-
-def brief(value: Any) -> str:
-    """Describe a value for a message, by its type unless it is short text."""
-    if isinstance(value, str):
-        return f"the text {value[:40] + ('…' if len(value) > 40 else '')!r}"
-    if value is None or isinstance(value, (bool, int, float)):
-        return f"{value!r:.40}"
-    return f"a {type(value).__name__}"

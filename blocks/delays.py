@@ -13,7 +13,7 @@ from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.signals.delays import between_samples, samples_kept
 from cstormpy.signals.limits import either, limited_rate, play
 
@@ -238,7 +238,7 @@ class RateLimiter(_Follower, SampledBlock):
         ticks, up, first = ports.clock(clock), positive(rising, "rising"), ports.numbers(x0, "x0")
         down = -up if falling is None else real_number(falling, "falling") if is_single(falling) else 0.0
         if down >= 0.0:
-            raise InvalidValue(f"falling: expected a negative rate, got {ports.brief(falling)}")
+            raise InvalidValue(f"falling: expected a negative rate, got {shown(falling)}")
         self._make(ticks, first, blockargs)
         self.rising, self.falling = up, down
         self._tune("rising", "falling")

@@ -17,7 +17,7 @@ from cstormpy import checks
 from cstormpy.arrays import as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.simulation.diagram import idle_step
 
@@ -211,7 +211,7 @@ class MechanismView(bases.Ported, SinkBlock):
 
 def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
-        raise InvalidType(f"{name}: expected text, got {ports.brief(value)}")
+        raise InvalidType(f"{name}: expected text, got {shown(value)}")
     return value
 
 
@@ -223,7 +223,7 @@ def _labels(labels: Any, count: int | None = None, least: int = 0) -> list[str] 
     if labels is None:
         return None
     if not isinstance(labels, (list, tuple)) or not all(isinstance(label, str) for label in labels):
-        raise InvalidType(f"labels: expected a list of names, got {ports.brief(labels)}")
+        raise InvalidType(f"labels: expected a list of names, got {shown(labels)}")
     if count is not None and len(labels) != count:
         raise InvalidValue(f"labels: expected {count} names, got {len(labels)}")
     if len(labels) < least:

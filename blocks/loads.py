@@ -16,7 +16,7 @@ from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.loads import Wrenches, dead_load, link_wrench, pulse
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.graph.arrays import zeros
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
@@ -258,11 +258,11 @@ def _load(value: Any, what: str) -> Array:
 
 def _schedule(schedule: Any) -> list[tuple[float, float, Array]]:
     if not isinstance(schedule, (list, tuple)):
-        raise InvalidType(f"schedule: expected a list of (begin, end, wrench), got {ports.brief(schedule)}")
+        raise InvalidType(f"schedule: expected a list of (begin, end, wrench), got {shown(schedule)}")
     pulses = []
     for k, entry in enumerate(schedule):
         if not isinstance(entry, (list, tuple)) or len(entry) != 3:
-            raise InvalidType(f"schedule[{k}]: expected (begin, end, wrench), got {ports.brief(entry)}")
+            raise InvalidType(f"schedule[{k}]: expected (begin, end, wrench), got {shown(entry)}")
         begin, end = real_number(entry[0], f"schedule[{k}], begin"), real_number(entry[1], f"schedule[{k}], end")
         if not begin < end or not math.isfinite(end - begin):
             raise InvalidValue(f"schedule[{k}]: must end after it begins, got {begin:g} to {end:g} s")

@@ -12,7 +12,7 @@ from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.effort import effort_rate, weights
-from cstormpy.errors import DiagramError, ShapeError
+from cstormpy.errors import DiagramError, ShapeError, shown
 
 
 class Effort(bases.Ported, ContinuousBlock):
@@ -90,7 +90,7 @@ class Effort(bases.Ported, ContinuousBlock):
         try:
             shape = np.shape(signal)
         except ValueError:
-            raise ShapeError(f"{ports.port_label(self, 0)}: expected numbers, got {ports.brief(signal)}") from None
+            raise ShapeError(f"{ports.port_label(self, 0)}: expected numbers, got {shown(signal)}") from None
         if len(shape) > 1:
             raise ShapeError(f"{ports.port_label(self, 0)}: expected a number or a vector, got shape {shape}")
         tau = ports.vector(self, 0, signal, w.size if w.ndim else int(np.prod(shape)))

@@ -13,7 +13,7 @@ from cstormpy.arguments import one_of, positive, whole_number
 from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.signals.noise import MOST_SEED, low_pass, normal, seed_of, uniform
 
 _KINDS = ("normal", "uniform")
@@ -143,7 +143,7 @@ def _deviation(std: Any, power: Any, T: float) -> float:
         return 1.0
     spread: float = real_number(std, "std") if is_single(std) else math.nan
     if not spread >= 0.0:
-        raise InvalidValue(f"std: expected one number that is not negative, got {ports.brief(std)}")
+        raise InvalidValue(f"std: expected one number that is not negative, got {shown(std)}")
     return spread
 
 

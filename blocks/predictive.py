@@ -13,7 +13,7 @@ from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.predictive import PredictiveController
-from cstormpy.errors import BlockError, InvalidType, InvalidValue
+from cstormpy.errors import BlockError, InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 #: How far the period of a model and that of the clock may differ, as a part of it: rounding.
@@ -164,7 +164,7 @@ def _controller(model: Any, T: float, goal: ArrayLike | None, asked: dict[str, A
         names = {"states": model.states, "inputs": model.inputs}
         return PredictiveController(model.A, model.B, x=point, u=model.u, **names, **asked)
     if not isinstance(model, (tuple, list)) or len(model) != 2:
-        raise InvalidType(f"model: expected a mechanism, a sampled LinearModel, or (A, B), got {ports.brief(model)}")
+        raise InvalidType(f"model: expected a mechanism, a sampled LinearModel, or (A, B), got {shown(model)}")
     return PredictiveController(model[0], model[1], x=goal, **asked)
 
 

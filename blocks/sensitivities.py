@@ -16,7 +16,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.blocks._drives import Changing, Following
 from cstormpy.dynamics.charts import RECENTRED, carried, half_turn_left
-from cstormpy.errors import InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.arrays import zeros
 from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import LoopFrame, Shift, find
@@ -442,7 +442,7 @@ def _is_number(value: Any) -> bool:
 
 def _count(value: Any) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise InvalidType(f"parameters: expected names of numbers, or how many there are, got {ports.brief(value)}")
+        raise InvalidType(f"parameters: expected names of numbers, or how many there are, got {shown(value)}")
     if not 0 <= value <= 1000:
         raise InvalidValue(f"parameters: expected a number from 0 to 1000, got {value}")
     return int(value)

@@ -15,7 +15,7 @@ from cstormpy.arguments import one_of, positive, whole_number
 from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, unknown_name
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, shown, unknown_name
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
@@ -311,7 +311,7 @@ def _kinks(curve: BSpline) -> list[float]:
 def _samples(data: Any, signal: Any, t: Any, y: Any) -> tuple[Array, Array]:
     """Return times (N,) and samples (N,) or (N, width)."""
     if signal is not None and not isinstance(signal, str):
-        raise InvalidType(f"signal: expected a name, got {ports.brief(signal)}")
+        raise InvalidType(f"signal: expected a name, got {shown(signal)}")
     if data is None:
         if t is None or y is None or signal is not None:
             raise InvalidValue("data: expected a file or what a run returned, or else arrays t and y and no signal")
@@ -348,7 +348,7 @@ def _recorded(data: Any, signal: str | None) -> tuple[str, Array, Array]:
     elif isinstance(data, results.Result):
         record, names = data.recorded(), list(data.data.get("ynames", []))
     else:
-        raise InvalidType(f"data: expected the path of a file or what a run returned, got {ports.brief(data)}")
+        raise InvalidType(f"data: expected the path of a file or what a run returned, got {shown(data)}")
     if signal is None:
         if len(names) != 1:
             raise InvalidValue(f"signal: the data hold several; name one of {', '.join(names[:12]) or 'none'}")

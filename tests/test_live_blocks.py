@@ -88,7 +88,7 @@ def test_what_they_describe_is_what_a_window_takes():
     ("make", "says"),
     [
         (lambda: LiveScope(nin=0), "nin"),
-        (lambda: LiveScope(labels="q"), "labels: expected a list of names, got the text 'q'"),
+        (lambda: LiveScope(labels="q"), "labels: expected a list of names, got 'q'"),
         (
             lambda: LiveScope(nin=2, labels=["q"]),
             "labels: expected a name for each of 2 inputs, or for each trace, got 1",

@@ -14,10 +14,9 @@ from test_report_browser import CHROMIUM, in_browser
 import cstormpy as cs
 from cstormpy import report
 from cstormpy.control import LQR, EnergyPump, SwingUp
-from cstormpy.report.drawing import diagram_views, states
+from cstormpy.report.drawing import HEAD, WIDEST, compose, diagram_views, states
 from cstormpy.report.facts import block_rows
 from cstormpy.report.levels import Level, read_levels
-from cstormpy.report.picture import HEAD, WIDEST, compose
 from cstormpy.report.svg import text_width
 
 SIZES = {"n": 10.5, "p": 9.5, "t": 12.0, "small": 11.0, "title": 11.0, "sign": 11.0}

@@ -216,12 +216,9 @@ class Result(RunData, BDStruct):
             Of a port, one of its numbers as ``"plant.q[0]"``, a state, or a block that has one watched output; or the
             port or the block itself.
         """
-        self._read = True
         if isinstance(name, (Block, Plug)):
             name = self._name_of(name)
-        found = {**dict(zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False))}
-        for k, state in enumerate(self.data["xnames"]):
-            found.setdefault(state, self.data["x"][:, k])
+        found = self._recorded()
         if name in found:
             return found[name]
         label = name.rpartition("[")[0] if isinstance(name, str) else ""
@@ -229,8 +226,7 @@ class Result(RunData, BDStruct):
             return columns[name]
         wanted = [key for key in found if owner(key) == name]
         if len(wanted) == 1:
-            value = found[wanted[0]]
-            return value
+            return found[wanted[0]]
         if wanted:
             raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
         outputs = self.data.get(".outputs", [])
@@ -241,6 +237,14 @@ class Result(RunData, BDStruct):
         if ports:
             raise unknown_name(f"output of block {owner(name)!r}", name.removeprefix(path), ports)
         raise unknown_name("signal", name, found)
+
+    def _recorded(self) -> dict[str, Any]:
+        """Return watched signals (N, ...) by name, and the states (N,) that have other names."""
+        self._read = True
+        data = self.data
+        states = {name: data["x"][:, k] for k, name in enumerate(data["xnames"])}
+        watched = dict(zip(data.get("ynames", []), data.get(".ywatch", []), strict=False))
+        return watched | {name: values for name, values in states.items() if name not in watched}
 
     def _name_of(self, given: Block | Plug) -> str:
         """Return how a block or port is called in this run: inside of a subsystem, it stands after its name."""
@@ -258,12 +262,10 @@ class Result(RunData, BDStruct):
 
     def columns(self) -> dict[str, Array]:
         """Return all states and watched signals as named columns (N,)."""
-        self._read = True
         out: dict[str, Array] = {}
-        for name, values in zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False):
-            out.update(columns_of(name, values))
-        for k, name in enumerate(self.data["xnames"]):
-            out.setdefault(name, self.data["x"][:, k])
+        for name, values in self._recorded().items():
+            for key, column in columns_of(name, values).items():
+                out.setdefault(key, column)
         return out
 
     @property
@@ -306,12 +308,7 @@ class Result(RunData, BDStruct):
 
     def arrays(self) -> dict[str, Array]:
         """Return watched signals (N, ...) and states (N,) by name, of those that are numbers."""
-        self._read = True
-        pairs = zip(self.data.get("ynames", []), self.data.get(".ywatch", []), strict=False)
-        out = {name: np.asarray(values) for name, values in pairs if columns_of(name, values)}
-        for k, name in enumerate(self.data["xnames"]):
-            out.setdefault(name, self.data["x"][:, k])
-        return out
+        return {name: np.asarray(values) for name, values in self._recorded().items() if columns_of(name, values)}
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows of a run: its scopes and its mechanism in motion."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, InvalidValue, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.measures import MeasureTable
-from cstormpy.simulation.result_files import READERS, WRITERS, by_signal, is_port, owner
+from cstormpy.simulation.result_files import READERS, WRITERS, by_signal, columns_of, is_port, owner
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,9 +70,7 @@ class RunData(ABC):
         --------
         ``out.plot("plant.q", "controller.tau").savefig("run.png")``
         """
-        from cstormpy.simulation import exports
-
-        return exports.plot(self, names)
+        return _figure_of(self, names)
 
     def to_pandas(self) -> Any:
         """Return a DataFrame of pandas: a column for each number, the times as its index, units in ``attrs["units"]``.
@@ -81,9 +80,7 @@ class RunData(ABC):
         InvalidValue
             If pandas is not installed.
         """
-        from cstormpy.simulation import exports
-
-        return exports.to_pandas(self)
+        return _frame_of(self)
 
     def to_xarray(self) -> Any:
         """Return a Dataset of xarray: a variable for each signal, (t, …), with its units where they are known.
@@ -93,9 +90,7 @@ class RunData(ABC):
         InvalidValue
             If xarray is not installed.
         """
-        from cstormpy.simulation import exports
-
-        return exports.to_xarray(self)
+        return _dataset_of(self)
 
     def measures(self, *names: str) -> MeasureTable:
         """Return root mean square, peak, rise and settling time and overshoot of signals; all columns unless named.
@@ -234,3 +229,85 @@ def read(path: str | os.PathLike[str]) -> Recorded:
         raise FileFormatError(f"{source}: its first column must hold times that do not decrease")
     known = {name: unit for name, unit in zip(names, units, strict=False) if unit}
     return Recorded(t, {name: data[:, k] for k, name in enumerate(names) if k}, known, held)
+
+
+WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.6
+"""Width of a figure, height of one plot in it, and of what stands below them [inches]."""
+
+
+def _figure_of(out: RunData, names: Sequence[str]) -> Figure:
+    """Return a figure of a run; `RunData.plot` tells of it."""
+    import matplotlib.pyplot as plt
+
+    groups, units, held = _groups(out, names), out.units, out.held
+    called, meanings = out.captions()
+    if not groups or not len(out.t):
+        raise InvalidValue("plot: the run has no sample of a signal or state to draw")
+    size = (WIDTH, HEIGHT * len(groups) + ABOVE)
+    figure, axes = plt.subplots(len(groups), sharex=True, squeeze=False, figsize=size, layout="constrained")
+    for (title, columns), axis in zip(groups.items(), axes[:, 0], strict=True):
+        for name, values in columns.items():
+            style = "steps-post" if title in meanings or name in held else "default"
+            axis.plot(out.t, values, label=_plain(called.get(name, name)), drawstyle=style)
+        if title in meanings:
+            _name_values(axis, meanings[title], next(iter(columns.values())))
+        known = list(dict.fromkeys(unit for unit in (units.get(name, "") for name in columns) if unit))
+        axis.set_ylabel(_plain(f"[{', '.join(known)}]" if known else ""))
+        axis.set_title(_plain(title), fontsize="medium", loc="left")
+        axis.grid(alpha=0.3)
+        if len(columns) > 1:
+            axis.legend(fontsize="small", loc="best")
+    axes[-1, 0].set_xlabel("t [s]")
+    return figure
+
+
+def _name_values(axis: Any, names: Sequence[str], values: Any) -> None:
+    """Write beside an axis what the values that were there stand for."""
+    there = [k for k in range(len(names)) if np.any(values == k)]
+    axis.set_yticks(there, [_plain(names[k] or "\u2013") for k in there])
+    axis.set_ylim(min(there, default=0) - 0.5, max(there, default=0) + 0.5)
+
+
+def _groups(out: RunData, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the columns in each plot by its title: those of a signal, and those of one unit of all others."""
+    signals, others = ({str(name): [*out.named_columns([name])] for name in names}, "") if names else out.layout()
+    columns, units = out.columns(), out.units
+    groups = {title: {key: columns[key] for key in keys} for title, keys in signals.items() if keys}
+    if others:
+        drawn = {key for keys in signals.values() for key in keys}
+        for name in (key for key in columns if key not in drawn):
+            unit = units.get(name, "")
+            groups.setdefault(f"{others} [{unit}]" if unit else others, {})[name] = columns[name]
+    return groups
+
+
+def _frame_of(out: RunData) -> Any:
+    """Return a run as a DataFrame; `RunData.to_pandas` tells of it."""
+    pandas = _needed("pandas")
+    frame = pandas.DataFrame(out.columns(), index=pandas.Index(np.asarray(out.t), name="t"))
+    frame.attrs["units"] = {"t": "s", **out.units}
+    return frame
+
+
+def _dataset_of(out: RunData) -> Any:
+    """Return a run as a Dataset; `RunData.to_xarray` tells of it."""
+    xarray = _needed("xarray")
+    units = out.units
+    variables = {}
+    for name, values in out.arrays().items():
+        dimensions = ["t", *(f"{name}:{k}" for k in range(values.ndim - 1))]
+        known = list(dict.fromkeys(units[key] for key in columns_of(name, values) if key in units))
+        variables[name] = (dimensions, values, {"units": known[0] if len(known) == 1 else known} if known else {})
+    return xarray.Dataset(variables, coords={"t": ("t", np.asarray(out.t), {"units": "s"})})
+
+
+def _needed(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise InvalidValue(f"to_{package} needs {package}: pip install {package}") from None
+
+
+def _plain(text: str) -> str:
+    """Return a text in which matplotlib finds no mathematics."""
+    return text.replace("$", r"\$")

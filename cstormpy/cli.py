@@ -394,7 +394,7 @@ def _show(given: argparse.Namespace) -> int:
     from cstormpy.simulation import Simulation
 
     sim = Simulation(graphics=False)
-    bd = _posture.build(sim, mech)
+    bd = _posture.build(sim, mech, title=Path(given.file).stem)
     if _live(bd, unwanted=False):
         sim.run(bd, T=SHOWN, live=True)
     return OK

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cstormpy.simulation import Simulation
 
 
-def build(sim: Simulation, mech: Mechanism, q: ArrayLike | None = None) -> Any:
+def build(sim: Simulation, mech: Mechanism, q: ArrayLike | None = None, title: str | None = None) -> Any:
     """Return the diagram.
 
     Parameters
@@ -31,6 +31,8 @@ def build(sim: Simulation, mech: Mechanism, q: ArrayLike | None = None) -> Any:
         With at least one joint that moves.
     q : array_like, (n,), optional
         Where the sliders stand; at 0, or the end of the joint's range that is nearest to it, unless given.
+    title : str, optional
+        What stands above the picture.
     """
     bd = sim.blockdiagram(name="posture")
     ranges = [_range(freedom) for freedom in mech.freedoms]
@@ -40,7 +42,9 @@ def build(sim: Simulation, mech: Mechanism, q: ArrayLike | None = None) -> Any:
         slider = bd.CONSTANT(float(start[k]), name=name)
         slider.ranges = {"value": ends}
         bd.connect(slider, gathered[k])
-    bd.connect(gathered, bd.MECHANISMVIEW(mech, trail=False, name="view"))
+    view = bd.MECHANISMVIEW(mech, trail=False, title=title, name="view")
+    view.options["fit"] = True  # nothing moves by itself: no room is kept for it
+    bd.connect(gathered, view)
     return bd
 
 

@@ -152,6 +152,22 @@ def test_nearer_is_larger_in_space():
     assert near > far > 0.0
 
 
+@pytest.mark.parametrize("spatial", [False, True])
+def test_a_view_that_begins_close_is_filled_and_widens_where_the_mechanism_leaves_it(spatial):
+    """A humanoid took a third of the height, below the middle: room was kept for all that its arms can reach."""
+    camera = Camera(np.array([1.0, 0, 0]), np.array([0, 1.0, 0]), np.zeros(3), 2.0)
+    camera.spatial, camera.width, camera.height = spatial, 900.0, 700.0
+    points = np.array([[0.0, -1.0, 0.1], [0.2, 0.6, -0.1], [-0.3, 0.2, 0.0]])
+    camera.begin_close(points)
+    seen = camera.project(points)[:, 1]
+    assert 450.0 < np.ptp(seen) < 650.0 and abs(seen.min() + seen.max() - 700.0) < 40.0
+    assert not camera.include(points)
+    assert (
+        camera.include(points + np.array([3.0, 0.0, 0.0]))
+        and (abs(camera.project(points)[:, :2] - [450, 350]) < 350).all()
+    )
+
+
 def test_joints_of_several_coordinates_are_drawn(app):
     """A cart on a floor with a mast on a universal joint: the view follows the poses, and every mark is drawn."""
     cart = Link("cart", None, Planar(), mass=1.0, com=(0.1, 0, 0))

@@ -14,6 +14,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
 
 from cstormpy.live import Knob, LawChoice
 from cstormpy.live.window import main_window, theme
+from cstormpy.live.window.panel import KnobRow
+from cstormpy.live.window.widgets import Elided
 
 
 @pytest.mark.parametrize("size", [(1200, 800), (1700, 1000)])
@@ -133,6 +135,24 @@ def test_a_slider_that_is_dragged_asks_once_a_frame(opened):
     assert simulation.sent == []
     frame(window, 2)
     assert len(simulation.sent) == 1 and simulation.sent[0]["value"] == pytest.approx(0.04)
+
+
+def test_blocks_of_one_number_share_a_heading(app):
+    """Each joint of a mechanism that is shown took a heading and a row that was called "value"."""
+
+    def labels(controls):
+        window = main_window.MainWindow(Simulation([], controls))
+        frame(window)
+        found = [label.text() for label in window.findChildren(QLabel) if label.objectName() == "section"]
+        rows = [row.findChild(Elided).text() for row in window.findChildren(KnobRow)]
+        window.close()
+        return found, rows
+
+    joints = [Knob("hip", "value", 0.0), Knob("knee", "value", 0.1)]
+    assert labels(joints) == ([], ["hip", "knee"])
+    plant = [Knob("plant", "gravity", 0.0, index=k) for k in range(2)]
+    mixed = labels([*plant, Knob("kp", "K", 2.0), *joints])
+    assert mixed == (["BLOCKS", "PLANT"], ["kp.K", "hip", "knee", "gravity[0]", "gravity[1]"])
 
 
 def test_of_the_laws_gains_those_of_the_active_one_are_there(app):

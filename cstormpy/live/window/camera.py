@@ -10,6 +10,8 @@ from cstormpy.arrays import Array
 
 _DISTANCE = 5.0
 """Of the eye from the centre, in radii of what is seen."""
+_MARGIN = 1.2
+"""Radius of a view by that of what fills it."""
 _STEEPEST = math.radians(89.0)
 _TURN = 0.008
 """Radians for each pixel that the mouse moves."""
@@ -40,6 +42,15 @@ class Camera:
         """Go back to the first view."""
         self.centre, self.radius = self._home[0].copy(), self._home[1]
         self.azimuth, self.elevation = math.radians(-35.0), math.radians(22.0)
+
+    def begin_close(self, points: Array) -> None:
+        """Make the first view one that some points (K, 3) fill, but for a margin."""
+        seen = points @ self.axes().T
+        low, high = seen.min(axis=0), seen.max(axis=0)
+        radius = 0.5 * float((high - low)[:2].max())
+        if radius > 0.0 and math.isfinite(radius):
+            self._home = (0.5 * (low + high) @ self.axes(), _MARGIN * radius)
+            self.centre, self.radius = self._home[0].copy(), self._home[1]
 
     @property
     def scale(self) -> float:

@@ -125,6 +125,7 @@ class MechanismView(QWidget):
         self.camera = Camera(self.skeleton.right, self.skeleton.up, centre, (0.9 if spatial else 1.12) * reach)
         self.camera.spatial = spatial
         self.artist = Artist(self.skeleton, self.camera, self.mechanism.gravity)
+        self._begins_close = bool(pane["options"].get("fit", False))
         self.look = Look(masses=not spatial and len(self.skeleton.names) <= _MASSES_SHOWN)
         self.can_push = self._pushed = False
         self._block = pane["push"]
@@ -163,6 +164,9 @@ class MechanismView(QWidget):
             return
         self._poses = X[-1]
         self.drawing = self.skeleton.place(self._poses)
+        if self._begins_close:
+            self._begins_close = False
+            self.camera.begin_close(self.drawing.points())
         self._trails = self._tips(X) if len(X) > 1 else None
         self.camera.include(self.drawing.points())
         if self._grip is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 from PySide6.QtCore import QMargins, Qt, Signal
@@ -22,9 +23,11 @@ class KnobRow(QWidget):
     hundred values a second, and the run wants the last.
     """
 
-    def __init__(self, knob: dict[str, Any], laws: list[str]) -> None:
+    def __init__(self, knob: dict[str, Any], laws: list[str], alone: bool = False) -> None:
         super().__init__()
         self.knob = knob
+        #: Whether its block has no other, so that it bears the name of the block.
+        self.alone = alone
         first, _, rest = knob["name"].partition(".")
         #: The law that it belongs to, if it is a gain of one.
         self.law = first if rest and first in laws else None
@@ -36,7 +39,10 @@ class KnobRow(QWidget):
         column = make(QVBoxLayout, self, spacing=1, contentsMargins=QMargins(0, 0, 0, 2))
         row = make(QHBoxLayout, spacing=4)
         tip = f"{knob['block']}: {name}\nDouble click: {self._first:.6g} again"
-        label = make(_Resetting, name if self.law is None else name.partition(".")[2], toolTip=tip)
+        shown = name if self.law is None else name.partition(".")[2]
+        if alone:
+            shown = knob["block"] if name == "value" else f"{knob['block']}.{name}"
+        label = make(_Resetting, shown, toolTip=tip)
         label.reset.connect(lambda: self._choose(self._first))
         row.addWidget(label, 1)
         self.box = NumberBox(self.value)
@@ -143,22 +149,24 @@ class Panel(QFrame):
         area.setWidget(inside)
         column = make(QVBoxLayout, inside, spacing=5, contentsMargins=QMargins(8, 4, 10, 4))
         self.laws = [LawRow(choice) for choice in laws]
-        blocks = list(dict.fromkeys(knob["block"] for knob in knobs))
+        counts = Counter(knob["block"] for knob in knobs)
+        blocks = sorted(counts, key=lambda block: counts[block] > 1)  # those of one number first, under one heading
         known = {choice["block"]: choice["laws"] for choice in laws}
         ordered = sorted(knobs, key=lambda knob: blocks.index(knob["block"]))
-        self.knobs = [KnobRow(knob, known.get(knob["block"], [])) for knob in ordered]
+        self.knobs = [KnobRow(knob, known.get(knob["block"], []), counts[knob["block"]] == 1) for knob in ordered]
         if self.laws:
             column.addWidget(make(QLabel, "CONTROL LAW", objectName="section"))
         for law in self.laws:
             law.asked.connect(self.asked)
             law.changed.connect(self._show_gains)
             column.addWidget(law)
-        block = None
+        heading = None if self.laws or len(blocks) < len(knobs) else "blocks"
         for row in self.knobs:
-            if row.knob["block"] != block:
-                block = row.knob["block"]
+            above = "blocks" if row.alone else str(row.knob["block"])
+            if above != heading:
+                heading = above
                 column.addSpacing(6)
-                column.addWidget(make(QLabel, str(block).upper(), objectName="section"))
+                column.addWidget(make(QLabel, above.upper(), objectName="section"))
             column.addWidget(row)
         column.addStretch(1)
         self._show_gains()

@@ -24,8 +24,9 @@ _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
 def start_blocks(bd: Any, simstate: Any) -> None:
     """Start all blocks, in the order of the diagram."""
     for b in bd.blocklist:
-        if _is_idle(b.__class__):
-            continue
+        kind = b.__class__
+        if kind.start is Block.start and kind.validate_start is Block.validate_start:
+            continue  # it does nothing where a run starts
         if type(b) is Watch:  # its own start() fails in bdsim 1.4
             simstate.watchlist += [wire.start for wire in b._input_wires]
         elif type(b) is WaveForm:
@@ -37,11 +38,6 @@ def start_blocks(bd: Any, simstate: Any) -> None:
             b.start_safe(simstate)
         b.validate_start_safe()
     simstate.diagram.bounds.declare(simstate)
-
-
-def _is_idle(kind: Any) -> bool:
-    """Tell whether blocks of a class do nothing where a run starts."""
-    return kind.start is Block.start and kind.validate_start is Block.validate_start
 
 
 def corners_of(wave: Any) -> list[Callable[[], float]]:

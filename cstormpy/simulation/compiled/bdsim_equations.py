@@ -271,17 +271,14 @@ def _smooth(found: Any, given: Signals) -> Any:
             continue
         seen.add(node.index)
         if node.primitive.truth or node.primitive.name in _JUMPING:
-            raise Untraceable(f"it may jump, by a {_word(node)}")
+            word = "comparison" if node.primitive.truth else f"{node.primitive.name}()"
+            raise Untraceable(f"it may jump, by a {word}")
         stack += [a for a in node.args if isinstance(a, Node)]
     return found
 
 
 def _nodes_of(signals: Iterable[Any]) -> list[Node]:
     return [x for each in signals for x in np.asarray(symbols(each)).flat if isinstance(x, Node)]
-
-
-def _word(node: Node) -> str:
-    return "comparison" if node.primitive.truth else f"{node.primitive.name}()"
 
 
 def _called(b: Any, function: Any, u: Signals) -> Any:

@@ -81,14 +81,12 @@ class Structure:
         owner = self._owner
         if self._glance is not None and self._glance.holds():
             return True, True
-        if not (all(group.holds(value_at(owner, group.path)) for group in self._groups) and self._has_its_forms()):
+        if not all(group.holds(value_at(owner, group.path)) for group in self._groups):
+            return False, False
+        if not all(form.fits(value_at(owner, path)) for path, form in self._forms):  # of the mechanisms
             return False, False
         self._glance = _Glance([self.seen])
         return True, False
-
-    def _has_its_forms(self) -> bool:
-        """Tell whether what was written down holds for the mechanisms that are there now."""
-        return all(form.fits(value_at(self._owner, path)) for path, form in self._forms)
 
     def reads_the_same(self) -> bool:
         """Tell whether readers still give what shapes it, and what was written down is still the same."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Ported
 from cstormpy.blocks._crossings import Crossing
@@ -44,7 +44,7 @@ class Switching(Ported):
 
     _locate = True
     _located = _begins = False
-    _mode: float | NDArray[np.float64] = 0.0
+    _mode: float | Array = 0.0
 
     def _decided(self, u: Sequence[Any]) -> Any:
         """Return the mode that the inputs want: a number, or one for each element."""

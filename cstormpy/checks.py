@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import describe, real_array
+from cstormpy.arrays import Array, describe, real_array
 from cstormpy.arrays import real_number as real
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.values import frozen
@@ -57,7 +57,7 @@ def count(value: object, what: str, most: int = 100_000) -> int:
     return whole_number(value, what, 1, most)
 
 
-def array(value: ArrayLike, shape: tuple[int, ...], what: str, hint: str = "") -> NDArray[np.float64]:
+def array(value: ArrayLike, shape: tuple[int, ...], what: str, hint: str = "") -> Array:
     """Return a read-only float64 copy of the given shape with finite entries; a hint ends what is said of another one.
 
     >>> array([1, 2, 3], (3,), "com")
@@ -66,7 +66,7 @@ def array(value: ArrayLike, shape: tuple[int, ...], what: str, hint: str = "") -
     return frozen(real_array(value, what, shape, hint=hint))
 
 
-def unit_vector(value: ArrayLike, what: str) -> NDArray[np.float64]:
+def unit_vector(value: ArrayLike, what: str) -> Array:
     """Return the direction of a nonzero 3-vector."""
     vector = array(value, (3,), what, "a direction, as (0, 0, 1)")
     norm = math.hypot(*vector.tolist())
@@ -93,7 +93,7 @@ def name(value: object, what: str) -> str:
     return str(value)
 
 
-def frame_pose(value: ArrayLike | None, what: str) -> NDArray[np.float64]:
+def frame_pose(value: ArrayLike | None, what: str) -> Array:
     """Return the pose of a frame, given as one or as the point at its origin; None is the identity."""
     if value is None:
         return frozen(np.eye(4))
@@ -104,7 +104,7 @@ def frame_pose(value: ArrayLike | None, what: str) -> NDArray[np.float64]:
     return frozen(pose)
 
 
-def rigid_pose(value: ArrayLike, what: str, hint: str = "") -> NDArray[np.float64]:
+def rigid_pose(value: ArrayLike, what: str, hint: str = "") -> Array:
     """Return a rigid transform, its rotation mended if it is nearly one."""
     pose = array(value, (4, 4), what, hint)
     if pose[3].tolist() != [0.0, 0.0, 0.0, 1.0]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arrays import describe, is_single, real_array
+from cstormpy.arrays import Array, describe, is_single, real_array
 from cstormpy.errors import InvalidType, shown
 from cstormpy.values import frozen
 
@@ -38,7 +37,7 @@ class Goal:
             raise InvalidType(f"goal: expected a posture, one number for each joint, got {describe(q)}")
         if not isinstance(wrap, bool):
             raise InvalidType(f"goal: wrap: expected True or False, got {shown(wrap)}")
-        self.q: NDArray[np.float64] = frozen(real_array(q, "goal", ("n",)))
+        self.q: Array = frozen(real_array(q, "goal", ("n",)))
         self.tolerance = checks.positive(tolerance, "goal: tolerance")
         self.wrap = wrap
 

@@ -27,9 +27,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.diagrams._building import motion_of, ready, scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.diagrams._optimised import ANGLES, found, laws_along, propose, replay
@@ -93,7 +94,7 @@ def optimum(
     return found(asked, lambda: search(asked, watch), optimise, WAYS.index(motion), **options)
 
 
-def legs(solution: Solution | None = None) -> NDArray[np.float64]:
+def legs(solution: Solution | None = None) -> Array:
     """Return the control points of the legs' motion, (m, 2) [rad]; of the best one unless it is given."""
     return np.round((optimum() if solution is None else solution).spline.control_points, DECIMALS)
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.comparison import formulation_table
 from cstormpy.comparison.figure import draw_formulations
 from cstormpy.dynamics.tracing import of_any_size
@@ -234,7 +234,7 @@ def arm(n: int) -> Mechanism:
     return Mechanism(links, gravity=(0.3, -0.4, -9.8))
 
 
-def arguments(problem: str, n: int) -> tuple[NDArray[np.float64], ...]:
+def arguments(problem: str, n: int) -> tuple[Array, ...]:
     """Return a state of n joints, the same every time."""
     state = np.random.default_rng([1981, n]).uniform(-1.5, 1.5, (3, n))
     return (state[0],) if problem == "mass matrix" else tuple(state)

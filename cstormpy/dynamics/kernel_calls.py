@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.external import Along, CallTable, external
 from cstormpy.graph.nodes import CONSTANTS, INPUT, TABLE
@@ -197,7 +198,7 @@ class _Call:
         tables = self._tables
         return np.array([tables.N.size, tables.T.size, room, self.loads, self.link, *tables.N], dtype=np.int64)
 
-    def _constants(self, values: NDArray[np.float64]) -> Node:
+    def _constants(self, values: Array) -> Node:
         return self._graph.make(CONSTANTS, (), tuple(values.tolist()))
 
 
@@ -244,9 +245,7 @@ def _dot(a: Sequence[Number], b: Sequence[Number]) -> Number:
     return total
 
 
-def _evaluated(
-    function: Any, head: NDArray[np.int64], room: int, T: Any, given: Any, count: int
-) -> NDArray[np.float64]:
+def _evaluated(function: Any, head: NDArray[np.int64], room: int, T: Any, given: Any, count: int) -> Array:
     """Return what a kernel finds, called from Python."""
     W, found = np.zeros(room), np.zeros(count)
     T, given = (np.ascontiguousarray(a, dtype=float) for a in (T, given))

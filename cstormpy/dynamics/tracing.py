@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.dynamics import kernel_calls
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import Graph, Node, require_zero
@@ -138,7 +139,7 @@ class Signature:
     these, the "motion"."""
 
     @classmethod
-    def of_loads(cls, mech: Linkage, loads: NDArray[np.float64], **asked: Any) -> Signature:
+    def of_loads(cls, mech: Linkage, loads: Array, **asked: Any) -> Signature:
         """Return the signature with loads that `checked_arguments.read_loads` has read."""
         return cls(loads=loads.size // len(mech.links) if loads.size else 0, **asked)
 
@@ -210,7 +211,7 @@ class InertialForm:
 
 
 def hybrid_routine(
-    T: NDArray[np.float64],
+    T: Array,
     N: NDArray[np.int64],
     signature: Signature,
     name: str = "",
@@ -333,7 +334,7 @@ def run_on_symbols(entry: Entry, tables: Tables, arguments: tuple[Any, ...]) -> 
     entry.function(_numbers(tables), [int(k) for k in tables.N], _Scratch(), *arguments, 0, 1)
 
 
-def kernel_routine(T: NDArray[np.float64], N: NDArray[np.int64], entry: Entry, form: tuple[Any, ...]) -> Routine:
+def kernel_routine(T: Array, N: NDArray[np.int64], entry: Entry, form: tuple[Any, ...]) -> Routine:
     """Return the routine of a kernel of rows for mechanisms with these tables.
 
     Of each argument behind T, N and the scratch memory `form` has the shape of a sample's array, with a zero where none
@@ -358,7 +359,7 @@ def kernel_routine(T: NDArray[np.float64], N: NDArray[np.int64], entry: Entry, f
     return Routine(entry.name, {"T": len(numbers)}, sizes, filled)
 
 
-def _folded_inputs(graph: Graph, T: NDArray[np.float64]) -> list[Any]:
+def _folded_inputs(graph: Graph, T: Array) -> list[Any]:
     """Return the numbers of a mechanism as inputs, but for those that fold."""
     known = enumerate(folded(T))
     return [graph.input("T", k, ordinary=True) if np.isnan(value) else float(value) for k, value in known]

@@ -157,7 +157,7 @@ def identify(
         # of so few rows one joint's could be met exactly, and would count for ever more
         if fit and (len(log.q) <= len(structure) or np.all(np.abs(sigma - before) <= SETTLED * before)):
             break
-    base, covariance = _accuracy(R, unknowns, structure)
+    base, covariance = _accuracy(R, structure)
     missed = equations.missed(residual, sigma)
     return Identification(mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain)
 
@@ -228,7 +228,7 @@ def _is_nonnegative(part: Any) -> bool:
     return part.field in NONNEGATIVE if isinstance(part, Term) else part.name.endswith(".mass")
 
 
-def _accuracy(R: Array, unknowns: Unknowns, structure: Any) -> tuple[NDArray[np.bool_], Array]:
+def _accuracy(R: Array, structure: Any) -> tuple[NDArray[np.bool_], Array]:
     """Return which base parameters the data determine, as a mask, and the covariance of all of them."""
     R, scale = _scaled(R)
     _, values, rows = np.linalg.svd(R * scale, full_matrices=False)

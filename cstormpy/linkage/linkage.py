@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arguments import entries
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import Joint, OneDofJoint
@@ -40,7 +41,7 @@ class Linkage(Value):
     symbolic: ClassVar[bool] = False
     links: tuple[Link, ...]
     loops: tuple[Loop | Constraint, ...]
-    gravity: NDArray[np.float64]
+    gravity: Array
     n: int
     names: tuple[str, ...]
     freedoms: tuple[OneDofJoint, ...]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arrays import real_array
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.linkage.joints import Fixed, Joint
 from cstormpy.linkage.shapes import Shape, check_shapes
@@ -65,10 +65,10 @@ class Link(Value):
     name: str
     parent: str | None
     joint: Joint
-    pose: NDArray[np.float64]
+    pose: Array
     mass: float
-    com: NDArray[np.float64]
-    inertia: NDArray[np.float64]
+    com: Array
+    inertia: Array
     allow_impossible: bool
     shapes: tuple[Shape, ...]
 
@@ -106,7 +106,7 @@ class Link(Value):
             raise NonFinite(f"{where}: com: is so far away that the inertia about the link's frame overflows")
 
     @property
-    def spatial_inertia(self) -> NDArray[np.float64]:
+    def spatial_inertia(self) -> Array:
         """Inertia J (6, 6) of (ω, v) at the origin of the link's frame, (19) of Sohl and Bobrow; read-only."""
         m, (x, y, z) = self.mass, self.com
         r = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -135,7 +135,7 @@ class Link(Value):
         return f"Link({', '.join(shown)})"
 
 
-def _inertia(value: ArrayLike, what: str, allow_impossible: bool) -> NDArray[np.float64]:
+def _inertia(value: ArrayLike, what: str, allow_impossible: bool) -> Array:
     """Return a symmetric inertia that a body can have."""
     given = real_array(value, what, (3, 3), (3,))
     inertia = frozen(np.diag(given) if given.ndim == 1 else given)

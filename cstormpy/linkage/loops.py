@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arguments import entries
-from cstormpy.arrays import describe
+from cstormpy.arrays import Array, describe
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.links import Link
@@ -63,8 +63,8 @@ class Loop(Value):
     _fields = ("link_a", "link_b", "pose_a", "pose_b", "directions", "name")
     link_a: str | None
     link_b: str | None
-    pose_a: NDArray[np.float64]
-    pose_b: NDArray[np.float64]
+    pose_a: Array
+    pose_b: Array
     directions: tuple[bool, ...]
     name: str
 

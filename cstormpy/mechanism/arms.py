@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, shown
 from cstormpy.linkage.joints import Limits, Revolute
 from cstormpy.linkage.links import Link
@@ -146,7 +147,7 @@ def arm7() -> Mechanism:
     return Mechanism(links, gravity=_UP)
 
 
-def _pose(rotation: ArrayLike, position: ArrayLike) -> NDArray[np.float64]:
+def _pose(rotation: ArrayLike, position: ArrayLike) -> Array:
     pose = np.eye(4)
     pose[:3, :3] = rotation
     pose[:3, 3] = position

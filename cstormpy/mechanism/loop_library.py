@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.linkage.joints import Free, Prismatic, Revolute, Universal
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
@@ -309,11 +309,11 @@ def stewart_platform(
     return Mechanism(links, gravity=(0.0, 0.0, -9.81), actuated=[f"leg{k}" for k in range(1, 7)], loops=loops)
 
 
-def _on_circle(radius: float, angle: float) -> NDArray[np.float64]:
+def _on_circle(radius: float, angle: float) -> Array:
     return np.array([radius * np.cos(angle), radius * np.sin(angle), 0.0])
 
 
-def _along(foot: NDArray[np.float64], ball: NDArray[np.float64]) -> NDArray[np.float64]:
+def _along(foot: Array, ball: Array) -> Array:
     """Return the pose at a foot whose x axis points to a ball, its y axis level."""
     pose = np.eye(4)
     x = (ball - foot) / np.linalg.norm(ball - foot)
@@ -323,7 +323,7 @@ def _along(foot: NDArray[np.float64], ball: NDArray[np.float64]) -> NDArray[np.f
     return pose
 
 
-def _rod(length: float, mass: float) -> tuple[float, tuple[float, float, float], NDArray[np.float64]]:
+def _rod(length: float, mass: float) -> tuple[float, tuple[float, float, float], Array]:
     """Return mass, centre of mass and inertia of a uniform rod along +x."""
     across = rod_inertia(length, mass)
     return mass, (length / 2, 0.0, 0.0), np.diag([0.0, across, across])

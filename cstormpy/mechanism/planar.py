@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.arguments import option
+from cstormpy.arrays import Array
 from cstormpy.errors import NonFinite
 from cstormpy.linkage.joints import Limits, Revolute
 from cstormpy.linkage.links import Link
@@ -179,7 +179,7 @@ def two_rods(
     return [upper, _rod("forearm", "upper_arm", elbow, length, masses[1], coms[1], inertias[1])]
 
 
-def _shift_x(distance: float) -> NDArray[np.float64]:
+def _shift_x(distance: float) -> Array:
     pose = np.eye(4)
     pose[0, 3] = distance
     return pose

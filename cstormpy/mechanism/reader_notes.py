@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, shown
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
@@ -65,7 +63,7 @@ def made(where: str, make: Callable[[], Any]) -> Any:
 
 
 def kept_link(
-    notes: Notes, line: int | str, name: str, parent: str | None, joint: Joint, pose: NDArray[np.float64], **body: Any
+    notes: Notes, line: int | str, name: str, parent: str | None, joint: Joint, pose: Array, **body: Any
 ) -> Link:
     """Return a link; an inertia that no body can have but a file says is kept, and noted."""
     where = f"line {line}: "

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from cstormpy.arrays import Array
 
 _NOTHING = 4 * float(np.finfo(np.float64).eps)
 
@@ -25,7 +26,7 @@ def cos_sin(angle: float) -> tuple[float, float]:
     return c, s
 
 
-def rotation(rpy: Sequence[float]) -> NDArray[np.float64]:
+def rotation(rpy: Sequence[float]) -> Array:
     """Return the rotation (3, 3) of roll, pitch and yaw about fixed axes, Rz(yaw) Ry(pitch) Rx(roll).
 
     >>> rotation((0, 0, math.pi / 2)).tolist()
@@ -40,7 +41,7 @@ def rotation(rpy: Sequence[float]) -> NDArray[np.float64]:
     return np.array(rows) + 0.0
 
 
-def roll_pitch_yaw(R: NDArray[np.float64]) -> tuple[float, float, float]:
+def roll_pitch_yaw(R: Array) -> tuple[float, float, float]:
     """Return roll, pitch and yaw of a rotation; where the pitch is a quarter turn, roll and yaw are one angle.
 
     >>> roll_pitch_yaw(rotation((0.1, 0.2, 0.3)))
@@ -54,7 +55,7 @@ def roll_pitch_yaw(R: NDArray[np.float64]) -> tuple[float, float, float]:
     return roll, pitch, yaw
 
 
-def about(axis: NDArray[np.float64], angle: float) -> NDArray[np.float64]:
+def about(axis: Array, angle: float) -> Array:
     """Return the rotation (3, 3) about a unit vector.
 
     >>> about(np.array([0.0, 0.0, 1.0]), math.pi / 2).tolist()
@@ -65,7 +66,7 @@ def about(axis: NDArray[np.float64], angle: float) -> NDArray[np.float64]:
     return np.asarray(np.eye(3) + s * across + (1.0 - c) * (across @ across)) + 0.0
 
 
-def from_z(direction: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_z(direction: Array) -> Array:
     """Return the shortest rotation (3, 3) that brings z to a unit vector; where it points along -z, one about x.
 
     >>> from_z(np.array([1.0, 0.0, 0.0])).tolist()
@@ -78,7 +79,7 @@ def from_z(direction: NDArray[np.float64]) -> NDArray[np.float64]:
     return about(axis / sine, math.atan2(sine, direction[2]))
 
 
-def of_quaternion(quaternion: NDArray[np.float64]) -> NDArray[np.float64]:
+def of_quaternion(quaternion: Array) -> Array:
     """Return the rotation (3, 3) of a unit quaternion, its real part first.
 
     >>> of_quaternion(np.array([0.0, 0.0, 0.0, 1.0])).tolist()

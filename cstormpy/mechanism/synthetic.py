@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.joints import Revolute
 from cstormpy.linkage.links import Link
@@ -91,6 +91,6 @@ def _varied_link(k: int, parent: int) -> Link:
     )
 
 
-def _rotation(about_z: float, about_y: float) -> NDArray[np.float64]:
+def _rotation(about_z: float, about_y: float) -> Array:
     cz, sz, cy, sy = math.cos(about_z), math.sin(about_z), math.cos(about_y), math.sin(about_y)
     return np.array([[cz * cy, -sz, cz * sy], [sz * cy, cz, sz * sy], [-sy, 0.0, cy]])

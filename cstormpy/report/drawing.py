@@ -15,7 +15,7 @@ from cstormpy.report.layout import Layout, arrange
 from cstormpy.report.levels import Level, read_levels
 from cstormpy.report.routing import Routes, route
 from cstormpy.report.shapes import Shape, shape_of
-from cstormpy.report.svg import escape, number, tag, text, text_width
+from cstormpy.report.svg import Point, escape, number, tag, text, text_width
 from cstormpy.report.wrapping import NetKey, Row, join_rows, rows_of
 
 WIDEST = 1500.0
@@ -163,8 +163,6 @@ def _lead_to_edges(picture: Picture) -> None:
     for k, (x, y) in picture.right.items():
         picture.wires.append(Run(feeds.get(k, (k, 0)), [(x, y), (picture.width + FRAME, y)], False))
 
-
-Point = tuple[float, float]
 
 _EDGE = 14.0
 """Free space around the diagram."""

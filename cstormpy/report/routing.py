@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from cstormpy.report.graph import Edge
 from cstormpy.report.layout import Box, Layout, Net
-
-Point = tuple[float, float]
+from cstormpy.report.svg import Point
 
 _TRACK = 9.0
 """Distance between vertical tracks."""

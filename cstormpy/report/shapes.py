@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.report.graph import Node
-from cstormpy.report.svg import number, polygon, shortened, tag, text, text_width
-
-Point = tuple[float, float]
+from cstormpy.report.svg import Point, number, polygon, shortened, tag, text, text_width
 
 _NAME_SIZE, _PORT_SIZE, _TEXT_SIZE = 10.5, 9.5, 12.0
 _NAME_WIDTH = 112.0
@@ -296,11 +294,11 @@ def _constant(node: Node) -> Shape:
     return _box(node, _brief(getattr(node.block, "value", "?")))
 
 
-def _icon(path: str, width: float = 46.0, height: float = 36.0, axes: bool = False) -> Callable[[Node], Shape]:
+def _icon(path: str, axes: bool = False) -> Callable[[Node], Shape]:
     """Return the maker of a box with a little picture of 30 by 20 in it."""
 
     def make(node: Node) -> Shape:
-        wide, high = _sized(node, width, height)
+        wide, high = _sized(node, 46.0, 36.0)
         inputs, outputs = _ports(node, wide, high)
         move = f"translate({number(wide / 2 - 15)} {number(high / 2 - 10)})"
         picture = tag("path", d="M0 10H30M15 0V20", class_="faint") if axes else ""

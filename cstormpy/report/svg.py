@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import unicodedata
 
+Point = tuple[float, float]
+"""Right and down."""
 _NARROW = frozenset("iljI.,:;'|!()[]{}ft/ ·")
 _WIDE = frozenset("mwMW@%—…")
 _CONTROL = {"Cc", "Cs", "Co", "Cn"}

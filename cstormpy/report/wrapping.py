@@ -15,8 +15,8 @@ from typing import TypeVar
 from cstormpy.report.graph import Edge, Graph, Node
 from cstormpy.report.ordering import assign_layers
 from cstormpy.report.shapes import Shape
+from cstormpy.report.svg import Point
 
-Point = tuple[float, float]
 _Key = TypeVar("_Key")
 NetKey = tuple[int, int]
 """The node and the output that a wire comes from."""

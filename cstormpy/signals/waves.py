@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.signals.limits import either
 
 Number = Any  # a float, an array of floats, or symbols
@@ -46,7 +46,7 @@ def multisine(t: Number, frequencies: Any, amplitudes: Any, phases: Any) -> Numb
     return np.sum(amplitudes * np.sin(2.0 * math.pi * frequencies * t + phases))
 
 
-def schroeder_phases(count: int) -> NDArray[np.float64]:
+def schroeder_phases(count: int) -> Array:
     """Return phases that keep a sum of equal sines low (Schroeder 1970): -π k (k - 1) / n.
 
     >>> schroeder_phases(2)

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 from bdsim.blocks.functions import Function
-from numpy.typing import NDArray
 
-from cstormpy.arrays import describe, real_array
+from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
@@ -97,7 +96,7 @@ class SavedState:
             raise ValueError("holds numbers that are not finite, or a time before zero")
 
     @classmethod
-    def of(cls, diagram: Any, t: float, x: NDArray[np.float64], step: float) -> SavedState:
+    def of(cls, diagram: Any, t: float, x: Array, step: float) -> SavedState:
         """Return the state of a diagram at a time."""
         return cls(
             t=float(t),
@@ -108,7 +107,7 @@ class SavedState:
             held={str(b.name): hold.saved() for b, hold in diagram.holds.items()},
         )
 
-    def restore(self, diagram: Any, simstate: Any, what: str = "start") -> NDArray[np.float64]:
+    def restore(self, diagram: Any, simstate: Any, what: str = "start") -> Array:
         """Put sampled states and memories of a diagram back, and return its continuous state."""
         x = self.vector(diagram.continuous, what)
         for clock in diagram.bd.clocklist:
@@ -125,7 +124,7 @@ class SavedState:
                     raise DiagramError(f"{what}: the saved state does not fit block {b.name!r}: {error}") from error
         return x
 
-    def vector(self, parts: list[tuple[Any, Any]], what: str = "start") -> NDArray[np.float64]:
+    def vector(self, parts: list[tuple[Any, Any]], what: str = "start") -> Array:
         """Return the continuous state of blocks, each given with where its own stands."""
         x = np.empty(sum(b.nstates for b, _ in parts))
         for b, part in parts:
@@ -193,9 +192,7 @@ def opened(start: Any, what: str = "start") -> Any:
         raise FileFormatError(f"{what}: {error}") from error
 
 
-def initial_state(
-    start: Any, diagram: Any, simstate: Any, what: str = "start"
-) -> tuple[float, NDArray[np.float64], float]:
+def initial_state(start: Any, diagram: Any, simstate: Any, what: str = "start") -> tuple[float, Array, float]:
     """Return time, continuous state and step from which a run begins."""
     if isinstance(start, SavedState):
         return start.t, start.restore(diagram, simstate, what), start.step

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, DiagramError
 from cstormpy.reporting import notice
 from cstormpy.simulation.diagram import Diagram
@@ -40,7 +40,7 @@ class StepLengths:
         """Count from a time on."""
         self._looked, self._end = (0, t), t + self.settings.T
 
-    def look(self, t: float, x: NDArray[np.float64], steps: int) -> None:
+    def look(self, t: float, x: Array, steps: int) -> None:
         """Look at the length of the steps since the last look, once there are many."""
         before, since = self._looked
         if steps < before + _MANY or self.settings.step is not None:

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.linkage.joints.joint import Joint, Symbol, point_from, shift_of_point, turn_of_axis
 from cstormpy.linkage.joints.multi_dof import EachLimits, MultiDofJoint
@@ -87,16 +88,16 @@ class Composite(Joint):
         return self.joints
 
     @property
-    def start(self) -> NDArray[np.float64]:
+    def start(self) -> Array:
         """The point of the first joint."""
         return self.joints[0].start
 
     @property
-    def end(self) -> NDArray[np.float64]:
+    def end(self) -> Array:
         """The point of the last joint."""
         return self.joints[-1].end
 
-    def _carried(self: C, pose: NDArray[np.float64]) -> C:
+    def _carried(self: C, pose: Array) -> C:
         return self.replace(joints=[joint.from_parent(pose) for joint in self.joints])
 
     def details(self) -> list[str]:
@@ -114,8 +115,8 @@ class _Axes(MultiDofJoint):
     """Base of the compound joints that are given by axes and one point."""
 
     _fields = ("axes", "point", *MultiDofJoint.each, "limits", "name")
-    _given: ClassVar[NDArray[np.float64]]  # axes unless said
-    axes: NDArray[np.float64]
+    _given: ClassVar[Array]  # axes unless said
+    axes: Array
 
     def __init__(
         self,
@@ -142,14 +143,14 @@ class _Axes(MultiDofJoint):
         """Return the freedoms."""
         raise NotImplementedError
 
-    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, NDArray[np.float64]]]:
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
         """Return what the screws of its freedoms follow if an entry of axes or point changes."""
         if field == "point":
             return [(0, self.dof, shift_of_point(index[0]))]
         k, j = index
         return [(k, k + 1, turn_of_axis(self.axes[k], np.eye(3)[j], self.point))]
 
-    def _carried(self: A, pose: NDArray[np.float64]) -> A:
+    def _carried(self: A, pose: Array) -> A:
         return self.replace(axes=self.axes @ pose[:3, :3], point=point_from(pose, self.point))
 
     def _geometry(self, digits: int) -> dict[str, str]:
@@ -236,7 +237,7 @@ class Planar(_Axes):
         return cls([first, np.cross(n, first)], **options)
 
     @property
-    def in_urdf(self) -> tuple[str, NDArray[np.float64] | None, NDArray[np.float64]]:
+    def in_urdf(self) -> tuple[str, Array | None, Array]:
         """A planar joint, whose frame is turned where a reader would take other directions across the normal."""
         normal = self.direction
         if np.array_equal(self.axes, Planar.across(normal).axes):
@@ -244,11 +245,11 @@ class Planar(_Axes):
         return "planar", np.eye(3)[2], np.column_stack([*self.axes, normal])
 
     @property
-    def direction(self) -> NDArray[np.float64]:
+    def direction(self) -> Array:
         """The normal of the plane."""
         return self._chain[2].axis
 
-    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, NDArray[np.float64]]]:
+    def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
         """Return what the screws follow: the normal with the directions."""
         found = super().turned(field, index)
         if field == "axes":
@@ -300,5 +301,5 @@ class Translational(_Axes):
         return tuple(self._freedom(k, Prismatic, axis) for k, axis in enumerate(self.axes))
 
 
-def _rows(axes: NDArray[np.float64], digits: int) -> str:
+def _rows(axes: Array, digits: int) -> str:
     return "(" + ", ".join(numbers_text(axis, digits) for axis in axes) + ")"

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arrays import is_single
+from cstormpy.arrays import Array, is_single
 from cstormpy.errors import InvalidType, ShapeError
 from cstormpy.linkage.joints.joint import Joint
 from cstormpy.linkage.joints.limits import Limits, limits_of
@@ -24,13 +24,13 @@ class MultiDofJoint(Joint):
     """A joint about a point of the link whose `freedoms` are made of its own fields, an entry for each coordinate."""
 
     each = tuple(OneDofJoint.own_torque)
-    point: NDArray[np.float64]
-    damping: NDArray[np.float64]
-    friction: NDArray[np.float64]
-    friction_velocity: NDArray[np.float64]
-    armature: NDArray[np.float64]
-    stiffness: NDArray[np.float64]
-    rest: NDArray[np.float64]
+    point: Array
+    damping: Array
+    friction: Array
+    friction_velocity: Array
+    armature: Array
+    stiffness: Array
+    rest: Array
     limits: tuple[Limits | None, ...] | None
     _count: ClassVar[int]  # of coordinates
     _chain: tuple[OneDofJoint, ...]
@@ -47,7 +47,7 @@ class MultiDofJoint(Joint):
         )
         return where
 
-    def _freedom(self, k: int, of: type[OneDofJoint], axis: NDArray[np.float64]) -> OneDofJoint:
+    def _freedom(self, k: int, of: type[OneDofJoint], axis: Array) -> OneDofJoint:
         """Return the hinge or slide of a coordinate."""
         options = {key: float(getattr(self, key)[k]) for key in self.each}
         limits = None if self.limits is None else self.limits[k]
@@ -91,7 +91,7 @@ class MultiDofJoint(Joint):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _of_each(value: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
+def _of_each(value: ArrayLike, count: int, what: str) -> Array:
     """Return a number for each coordinate."""
     if is_single(value):
         return frozen(np.full(count, checks.real(value, what)))

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
+from cstormpy.arrays import Array
 from cstormpy.errors import NonFinite
 from cstormpy.linkage.joints.joint import Joint, Symbol, point_from, shift_of_point, turn_of_axis
 from cstormpy.linkage.joints.limits import Limits, limits_of
@@ -48,8 +49,8 @@ class OneDofJoint(Joint):
         "rest": 0.0,
     }
     _fields = ("axis", "point", *own_torque, "limits", "name")
-    axis: NDArray[np.float64]
-    point: NDArray[np.float64]
+    axis: Array
+    point: Array
     damping: float
     friction: float
     friction_velocity: float
@@ -93,14 +94,14 @@ class OneDofJoint(Joint):
         return self.replace(axis=pose[:3, :3].T @ self.axis, point=point_from(pose, self.point))
 
     @property
-    def in_urdf(self) -> tuple[str, NDArray[np.float64] | None, NDArray[np.float64]] | None:
+    def in_urdf(self) -> tuple[str, Array | None, Array] | None:
         """A hinge or a slide; None if it does both."""
         if self.turns and self.slide:
             return None
         return "revolute" if self.turns else "prismatic", self.axis, np.eye(3)
 
     @property
-    def screw(self) -> NDArray[np.float64]:
+    def screw(self) -> Array:
         """The screw S (6,), (ω, v), in the link's own frame."""
         raise NotImplementedError
 
@@ -120,7 +121,7 @@ class OneDofJoint(Joint):
         return self.turns and self.slide == 0.0
 
     @property
-    def direction(self) -> NDArray[np.float64]:
+    def direction(self) -> Array:
         """The axis."""
         return self.axis
 
@@ -207,7 +208,7 @@ class Revolute(OneDofJoint):
     pitch = 0.0
 
     @property
-    def screw(self) -> NDArray[np.float64]:
+    def screw(self) -> Array:
         """The screw S = (a, p x a), read-only (6,), in the link's own frame."""
         return _screw(self.axis, self.point, 0.0)
 
@@ -227,7 +228,7 @@ class Prismatic(OneDofJoint):
     slide = 1.0
 
     @property
-    def screw(self) -> NDArray[np.float64]:
+    def screw(self) -> Array:
         """The screw S = (0, a), read-only (6,), in the link's own frame."""
         return frozen(np.concatenate([np.zeros(3), self.axis]))
 
@@ -264,12 +265,12 @@ class Screw(OneDofJoint):
         super().__init__(axis, **options)
 
     @property
-    def screw(self) -> NDArray[np.float64]:
+    def screw(self) -> Array:
         """The screw S = (a, p x a + pitch a), read-only (6,), in the link's own frame."""
         return _screw(self.axis, self.point, self.pitch)
 
 
-def _screw(axis: NDArray[np.float64], point: NDArray[np.float64], pitch: float) -> NDArray[np.float64]:
+def _screw(axis: Array, point: Array, pitch: float) -> Array:
     (a1, a2, a3), (p1, p2, p3) = axis.tolist(), point.tolist()
     # Plain floats: they overflow to infinity without a warning, and the constructor refuses that.
     moment = (p2 * a3 - p3 * a2, p3 * a1 - p1 * a3, p1 * a2 - p2 * a1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of
 from cstormpy.arrays import Array, describe, is_single
@@ -155,7 +155,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
     return axes[0, 0].figure
 
 
-def phase(response: ArrayLike) -> NDArray[np.float64]:
+def phase(response: ArrayLike) -> Array:
     """Return the phase of a frequency response [°], without jumps; half a turn is a lag, as of two integrators.
 
     >>> phase([-1.0, -0.25]), phase([1.0, -1.0])
@@ -165,7 +165,7 @@ def phase(response: ArrayLike) -> NDArray[np.float64]:
     return np.degrees(np.unwrap(np.where(angle > np.pi - _HALF_TURN, angle - 2.0 * np.pi, angle)))
 
 
-def frequencies_of(model: LinearModel, count: int = 400) -> NDArray[np.float64]:
+def frequencies_of(model: LinearModel) -> Array:
     """Return frequencies that show a model: some decades about its poles; of a sampled one, up to half its rate."""
     sizes = model.frequency
     there = sizes[(sizes > 1e-9) & np.isfinite(sizes)]
@@ -174,4 +174,4 @@ def frequencies_of(model: LinearModel, count: int = 400) -> NDArray[np.float64]:
     if model.dt is not None:
         last = np.log10(np.pi / model.dt)
     first = min(np.log10(low), last) - _DECADES
-    return np.logspace(first, last, count)
+    return np.logspace(first, last, 400)

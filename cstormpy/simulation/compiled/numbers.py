@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import alive
@@ -122,7 +123,7 @@ class Numbers:
         self.conditions: list[tuple[Callable[[], Any], Any]] = []
         self.structures = Structures([])
 
-    def refresh(self, p: NDArray[np.float64], n: NDArray[np.int64]) -> bool:
+    def refresh(self, p: Array, n: NDArray[np.int64]) -> bool:
         """Read all numbers anew; return False where the source no longer fits what is read."""
         if not all(_same(reader(), value) for reader, value in self.conditions):
             return False
@@ -241,7 +242,7 @@ class _OwnedPlaces(list[Place]):
         self.owners.append(self.owner)
 
 
-def _floats(value: Any) -> NDArray[np.float64]:
+def _floats(value: Any) -> Array:
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         raise Refused(f"has a parameter that is no real number: a {type(value).__name__}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 
 if TYPE_CHECKING:
@@ -91,9 +92,7 @@ def _chosen(sweep: Sweep, over: Any) -> list[str]:
     return names
 
 
-def _cut(
-    sweep: Sweep, values: NDArray[np.float64], shown: list[str], at: Mapping[str, Any]
-) -> tuple[NDArray[np.float64], str]:
+def _cut(sweep: Sweep, values: Array, shown: list[str], at: Mapping[str, Any]) -> tuple[Array, str]:
     """Return the values over the shown axes, in their order, and where the others are cut."""
     names = list(sweep.axes)
     for n in at:
@@ -130,7 +129,7 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
-def _lines(plot: Axes, sweep: Sweep, axis: str, columns: NDArray[np.float64], names: list[str]) -> None:
+def _lines(plot: Axes, sweep: Sweep, axis: str, columns: Array, names: list[str]) -> None:
     """Draw values over one axis: as lines, or as points over samples and over what is no number."""
     at = sweep.axes[axis]
     numeric = at.ndim == 1 and at.dtype.kind in "biuf"
@@ -147,7 +146,7 @@ def _lines(plot: Axes, sweep: Sweep, axis: str, columns: NDArray[np.float64], na
         plot.legend(frameon=False)
 
 
-def _plane(figure: Figure, plot: Axes, sweep: Sweep, shown: list[str], values: NDArray[np.float64], name: str) -> None:
+def _plane(figure: Figure, plot: Axes, sweep: Sweep, shown: list[str], values: Array, name: str) -> None:
     """Draw values over two axes: an image, with contours where it is fine enough, or coloured points for samples."""
     x, y = (sweep.axes[n].astype(float) for n in shown)
     finite = values[np.isfinite(values)]
@@ -204,7 +203,7 @@ def _by_factor(values: NDArray[Any]) -> bool:
     return bool(factors.max() < _SAME_FACTOR * factors.min() and steps.max() >= _OTHER_STEPS * steps.min())
 
 
-def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _edges(values: Array) -> Array:
     """Return the edges of cells about values.
 
     >>> _edges(np.array([0.0, 1.0, 3.0])).tolist()
@@ -215,7 +214,7 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return _middles(values)
 
 
-def _middles(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _middles(values: Array) -> Array:
     """Return what lies half-way between values, and as far beyond the first and the last."""
     if len(values) == 1:
         return np.array([values[0] - 0.5, values[0] + 0.5])

@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cstormpy.arrays import RAGGED
+from cstormpy.arrays import RAGGED, Array
 from cstormpy.errors import BlockError, CstormError, InvalidType, ShapeError, UnknownName, shown
 from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.recording import find_signals
 
 #: What is kept of a run, by name.
-Measured = dict[str, NDArray[np.float64]]
+Measured = dict[str, Array]
 
 #: The name of what a measure returns that is no dict.
 VALUE = "value"

@@ -14,12 +14,12 @@ from cstormpy.graph import routine as graph_routine
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import UNFIT, batch_caller, caller
 from cstormpy.graph.derivatives import gradient, jacobian, tangents
-from cstormpy.graph.digest import digest_of
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one, text_for_rows
 from cstormpy.graph.nodes import where
 from cstormpy.graph.routine import Routine
+from cstormpy.simulation.compiled.program import digest_of
 
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 1e-300, 1e300, -1e300, math.inf, -math.inf, math.nan]
 NUMBERS = [x for x in p.TABLE.values() if not x.truth and x.name != "select"]

@@ -11,7 +11,7 @@ from scipy.linalg import expm, solve_continuous_are
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, UnknownName
 from cstormpy.mechanism import Mechanism, library
-from cstormpy.mechanism.synthetic import MAX_LINKS
+from cstormpy.mechanism.arms import MAX_LINKS
 
 PLANAR = ("pendulum", "planar_2r", "acrobot", "branched_acrobot", "xiang_two_link")
 

@@ -8,7 +8,7 @@ import pytest
 from lie_cases import AXES, EPS, VELOCITY
 
 from cstormpy import lie
-from cstormpy.lie import factors
+from cstormpy.lie import exponential
 
 SMALL = [0.0, 5e-324, 1e-300, 1e-200, 1e-160, 1e-100, 1e-16, 1e-12, 1e-8, 1e-6, 1e-4, 1e-2]
 MIDDLE = [0.1, 0.5, 1.0, 1.5707963267948966, 2.0, 2.5, 3.0, np.pi - 1e-2]
@@ -69,9 +69,12 @@ def exact_factors(phi):
 
 @pytest.mark.parametrize("phi", [1e-60, *SMALL[6:], *MIDDLE, *NEAR_PI, *BEYOND[:5], 4.0, 4.5, 5.5])
 def test_factors_keep_their_digits(phi):
-    got = [f(np.asarray(phi)) for f in (factors._b, factors._c, factors._a_slope, factors._b_slope, factors._c_slope)]
+    got = [
+        f(np.asarray(phi))
+        for f in (exponential._b, exponential._c, exponential._a_slope, exponential._b_slope, exponential._c_slope)
+    ]
     # above π the slopes are differences: SERIES_ANGLE says how much they may lose there
-    allowed = [3, 3, 3, 3, 3] if phi <= factors.SERIES_ANGLE else [3, 3, 6, 10, 12]
+    allowed = [3, 3, 3, 3, 3] if phi <= exponential.SERIES_ANGLE else [3, 3, 6, 10, 12]
     for value, witness, limit in zip(got, exact_factors(phi), allowed, strict=True):
         assert abs(float((big.mpf(float(value)) - witness) / witness)) <= limit * EPS
 
@@ -81,13 +84,13 @@ def test_factors_at_zero_are_their_limits():
     got = [
         float(f(zero))
         for f in (
-            factors._sinc,
-            factors._a,
-            factors._b,
-            factors._c,
-            factors._a_slope,
-            factors._b_slope,
-            factors._c_slope,
+            exponential._sinc,
+            exponential._a,
+            exponential._b,
+            exponential._c,
+            exponential._a_slope,
+            exponential._b_slope,
+            exponential._c_slope,
         )
     ]
     assert got == [1, 1 / 2, 1 / 6, 1 / 12, -1 / 12, -1 / 60, 1 / 360]

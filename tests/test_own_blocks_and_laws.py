@@ -15,7 +15,7 @@ import cstormpy as cs
 from cstormpy.control import Law
 from cstormpy.errors import DiagramError, UnknownName
 from cstormpy.graph.choices import choose
-from cstormpy.mechanism import library, synthetic
+from cstormpy.mechanism import arms, library
 
 
 def controlled(sim, law):
@@ -575,7 +575,7 @@ def test_the_way_of_each_block_is_explained():
 @pytest.mark.slow
 def test_a_plant_too_large_to_be_written_down_calls_its_kernels_and_keeps_exact_derivatives():
     """Its dynamics and energies were calls in generated source; their derivatives stay exact, as calls of a graph."""
-    mech, n = synthetic.chain(16), 16
+    mech, n = arms.chain(16), 16
     start, found = np.linspace(-0.3, 0.4, n), []
     for engine in ("interpreted", "compiled"):
         sim = simulation(engine)

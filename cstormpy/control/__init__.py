@@ -6,9 +6,8 @@ from cstormpy.control.law import Law, Off
 from cstormpy.control.lqr import LQR
 from cstormpy.control.named import law, names
 from cstormpy.control.predictive import PredictiveController
-from cstormpy.control.sequence import OpenLoop, Then
+from cstormpy.control.sequence import OpenLoop, SwingUp, Then
 from cstormpy.control.spline import SplineSwingUp
-from cstormpy.control.swing_up import SwingUp
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
 from cstormpy.control.tvlqr import TVLQR
 from cstormpy.control.user_laws import OwnLaw

@@ -10,8 +10,8 @@ from cstormpy.control.energy_pumps import EnergyPFL, EnergyPump, NonCollocated
 from cstormpy.control.goal import goal_posture
 from cstormpy.control.law import Law, Off, mechanism_of
 from cstormpy.control.lqr import LQR
+from cstormpy.control.sequence import SwingUp
 from cstormpy.control.spline import SplineSwingUp
-from cstormpy.control.swing_up import SwingUp
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
 from cstormpy.control.tvlqr import TVLQR
 from cstormpy.errors import UnknownName, unknown_name

@@ -1,15 +1,17 @@
-"""Laws by the clock: torques that depend on the time alone, and one law after another."""
+"""Laws in a sequence: torques by the clock, one law after another, and swing-up far from a goal and balance near it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target, refuse_phases
-from cstormpy.errors import InvalidType, InvalidValue, shown
+from cstormpy.control.lqr import LQR
+from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.mechanism import Mechanism
 
 FIRST, SECOND = 0, 1
@@ -106,3 +108,123 @@ class Then(Law):
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Go on with the second law."""
         self.mode = SECOND
+
+
+SWING, BALANCE = 0, 1
+
+RELEASE = 1.01
+"""Release over threshold unless it is given."""
+
+
+class SwingUp(Law):
+    """A law that swings, until a regulator catches the mechanism near the goal; it swings again if that slips.
+
+    With V = eᵀ S e of the regulator: in the phase "swing up" `pump` acts until V falls below `threshold`; in the phase
+    "balance" the regulator acts until V rises above `release`. With the torque it asks for the regulator makes V fall,
+    so that V rises that far only where the torque is at its limit and the mechanism is leaving; then it is better to
+    swing again at once than to let a saturated regulator spoil the energy. That `release` is a little above
+    `threshold` bounds how often the phases alternate where either law drives V to the side of the other.
+
+    Parameters
+    ----------
+    pump : Law
+        Without phases of its own.
+    balance : LQR
+        Any law with `value(t, q, qd)` will do.
+    threshold : float
+        V below which the regulator takes over.
+    release : float, optional
+        V above which the pump takes over again; 1.01 times the threshold unless given.
+    limit : float or array_like, (n_a,), optional
+        Largest torques, beside the limits that the two laws have themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cstormpy.control import EnergyPump
+    >>> from cstormpy.mechanism import library
+    >>> mech = library.acrobot()
+    >>> law = SwingUp(EnergyPump(mech), LQR(mech), threshold=1650.0, limit=25.0)
+    >>> law.start(0.0, np.array([1.6, 0.0]), np.zeros(2))
+    >>> law.modes[law.mode]
+    'balance'
+    """
+
+    tunable: ClassVar[tuple[str, ...]] = ("threshold", "release")
+    modes: tuple[str, ...] = ("swing up", "balance")
+
+    def __init__(
+        self,
+        pump: Law,
+        balance: LQR,
+        threshold: float,
+        release: float | None = None,
+        limit: ArrayLike | None = None,
+    ) -> None:
+        if not isinstance(pump, Law) or not isinstance(balance, Law) or not hasattr(balance, "value"):
+            raise InvalidType(
+                f"SwingUp: expected a law and a regulator with a value, got {shown(pump)} and {shown(balance)}"
+            )
+        if pump.mech != balance.mech:
+            raise InvalidValue("SwingUp: the two laws are made for different mechanisms")
+        refuse_phases((pump, balance), "SwingUp")
+        super().__init__(pump.mech, limit)
+        self.pump, self.balance = pump, balance
+        self.threshold = checks.positive(threshold, "threshold")
+        self.release = RELEASE * self.threshold if release is None else checks.positive(release, "release")
+        self._check_order(self.threshold, self.release)
+
+    def value(self, t: float, q: Array, qd: Array) -> float:
+        """Return V = eᵀ S e of the regulator."""
+        return self.balance.value(t, q, qd)
+
+    def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
+        """Return the torques, (n_a,), of the law of the present phase, within its own limit."""
+        return (self.balance if self.mode == BALANCE else self.pump)(t, q, qd, reference)
+
+    def start(self, t: float, q: Array, qd: Array) -> None:
+        """Balance if V is below the threshold, else swing."""
+        self.mode = BALANCE if self.value(t, q, qd) < self.threshold else SWING
+        self.pump.start(t, q, qd)
+        self.balance.start(t, q, qd)
+
+    def margin(self, t: float, q: Array, qd: Array) -> float:
+        """Return V − threshold while swinging, release − V while balancing."""
+        v = self.value(t, q, qd)
+        return self.release - v if self.mode == BALANCE else v - self.threshold
+
+    def switch(self, t: float, q: Array, qd: Array) -> None:
+        """Change to the other phase."""
+        self.mode = SWING if self.mode == BALANCE else BALANCE
+
+    @property
+    def ready(self) -> bool:
+        """True once both laws are ready."""
+        return self.pump.ready and self.balance.ready
+
+    @property
+    def gains(self) -> dict[str, float]:
+        """Those of the pump, the threshold and the release, and those of the regulator."""
+        return {**self.pump.gains, **super().gains, **self.balance.gains}
+
+    def set_gain(self, name: str, value: float) -> None:
+        """Change a tunable number of this law, of the pump or of the regulator; the release follows the threshold."""
+        if name == "threshold":
+            threshold = checks.positive(value, name)
+            self.release *= threshold / self.threshold
+            self.threshold = threshold
+        elif name in self.tunable:
+            super().set_gain(name, value)
+        elif name in self.balance.gains:
+            self.balance.set_gain(name, value)
+        elif name in self.pump.gains or (isinstance(name, str) and name.partition(".")[0] in (self.pump.tunable or ())):
+            self.pump.set_gain(name, value)
+        else:
+            raise unknown_name("gain", name, self.gains)
+
+    def _check_gain(self, name: str, value: float) -> None:
+        self._check_order(self.threshold, value)
+
+    def _check_order(self, threshold: float, release: float) -> None:
+        if release < threshold:
+            raise InvalidValue(f"release: must not be below the threshold {threshold:g}, got {release:g}")

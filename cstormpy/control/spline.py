@@ -13,7 +13,7 @@ from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR
-from cstormpy.control.swing_up import BALANCE, SWING, SwingUp
+from cstormpy.control.sequence import BALANCE, SWING, SwingUp
 from cstormpy.control.tvlqr import TVLQR
 from cstormpy.trajectory import BSpline
 

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue, shown
 from cstormpy.lie.arguments import EPS, _guarded, _read, _refuse_any, _times
-from cstormpy.lie.exponential import _angle
-from cstormpy.lie.factors import _a, _a_slope, _b, _b_slope, _c, _c_slope, _polynomial
+from cstormpy.lie.exponential import _a, _a_slope, _angle, _b, _b_slope, _c, _c_slope, _polynomial
 from cstormpy.lie.matrices import _hat3, _read_twist
 
 SINGULAR_TOLERANCE = EPS**0.5

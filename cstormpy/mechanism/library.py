@@ -13,11 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from cstormpy.errors import unknown_name
-from cstormpy.mechanism.arms import arm7, puma560
+from cstormpy.mechanism.arms import arm7, chain, puma560, tree
 from cstormpy.mechanism.loop_library import five_bar, four_bar, slider_crank, stewart_platform, three_rrr, two_arms
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.planar import acrobot, branched_acrobot, pendulum, planar_2r, xiang_two_link
-from cstormpy.mechanism.synthetic import chain, tree
 from cstormpy.mechanism.underactuated import cart_pole, furuta, pendubot
 
 __all__ = [

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.optimal.dense import dense
 from cstormpy.optimal.kkt import kkt_residual
-from cstormpy.optimal.residuals import Excess
+from cstormpy.optimal.residuals import Excess, dense
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.trajectory import BSpline
 from cstormpy.trajectory.checks import finite_array

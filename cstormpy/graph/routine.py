@@ -47,7 +47,7 @@ class Routine:
         Nodes whose index is less are computed, for rows, when they are needed: of a recursion, those on the way out. A
         routine that is so long that this pays has few results (measured).
     divisible : bool
-        Whether it is cut into `sections`, for rows, where it is long; it has numbers and truths only, and no tables.
+        Whether it is cut into sections, for rows, where it is long; it has numbers and truths only, and no tables.
 
     Attributes
     ----------

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from cstormpy.graph.addressed import at_address
+from cstormpy.kernels import first_step
 from cstormpy.kernels.dense import (
+    K_RATE,
     K_RESULT,
     K_ROWS,
     K_SCRATCH,
@@ -47,6 +49,9 @@ AT = SEARCH + ROOT
 # that its blocks hold), how many, in out the new, and where in z stands whether such outputs are computed now (or -1)
 NEXT, INDEX, PERIOD, OFFSET, CLOCK = range(5)
 Z_FIRST, Z_COUNT, OUT_FIRST, FLAG, HOLDS, PART = range(6)
+
+
+_trial_length, _first_length = exact_step(first_step.trial_length), exact_step(first_step.first_length)
 
 
 def stages_by(
@@ -188,6 +193,35 @@ def lower_flags(z, parts):
     for c in range(parts.shape[0]):
         if parts[c, FLAG] >= 0:
             z[parts[c, FLAG]] = 0.0
+
+
+@exact_step
+def scaled_size(values, at, x):
+    """Return the size of numbers, each as a share of what is tolerated of its state."""
+    total = 0.0
+    for i in range(x.size):
+        share = values[i] / (at[ATOL] + abs(x[i]) * at[RTOL])
+        total += share * share
+    return math.sqrt(total) / math.sqrt(float(x.size))
+
+
+@exact_step
+def choose_length(f, how, at, bound, x, z, p, n, w, out, K):
+    """Choose the length of the first step, which is to end before a bound; return 0 or what f returned."""
+    stages = how[STAGES]
+    state, change = K[stages + K_STAGE], K[stages + K_RATE]
+    longest, d1 = min(at[LONGEST], bound - at[TIME]), scaled_size(K[0], at, x)
+    h0 = _trial_length(scaled_size(x, at, x), d1, longest)
+    for i in range(x.size):
+        state[i] = x[i] + h0 * K[0, i]
+    how[COUNT] += 1
+    status = evaluate(f, clamped(at[TIME] + h0, at), state, z, p, n, w, out, change)
+    if status != 0:
+        return status
+    for i in range(x.size):
+        change[i] -= K[0, i]
+    at[LENGTH] = _first_length(d1, scaled_size(change, at, x) / h0, h0, at[EXPONENT], longest)
+    return 0
 
 
 @exact_step

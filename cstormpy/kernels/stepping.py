@@ -49,6 +49,7 @@ from cstormpy.kernels.rungekutta import (
     Z_FIRST,
     adaptive_step,
     attempt,
+    choose_length,
     clamped,
     fixed_step,
     lower_flags,
@@ -315,6 +316,8 @@ def advance(
                 at[LATEST] = bound - at[JUMP_WIDTH] * (np.nextafter(bound, np.inf) - bound)
             how[AT_TICK] = seen_by_step(how, at, bound, jumped, ours, clocks, parts)
             if how[ADAPTIVE] != 0:
+                if at[LENGTH] <= 0.0 and choose_length(f, how, at, bound, x, z, p, n, w, out, K) != 0:
+                    return LOOK, taken
                 good, t_new, length = adaptive_step(f, table, how, at, bound, x, z, p, n, w, out, K, clocks, parts)
             else:
                 good, t_new, length = fixed_step(f, table, how, at, bound, x, z, p, n, w, out, K, clocks, parts)

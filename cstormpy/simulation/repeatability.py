@@ -62,14 +62,14 @@ def unrepeatable(diagram: Any, t: float, x: Array, remembering: bool = False) ->
 
 
 def _may_differ(b: Any, remembering: bool) -> bool:
-    if is_of(b.__class__, Function):
+    kind = b.__class__
+    if is_of(kind, Function):
         return remembering or b.userdata is None
-    laws = getattr(b, "laws", None)
-    if isinstance(laws, LawSet):  # of which only a user's own is unknown, and may have a memory
+    if hasattr(kind, "laws") and isinstance(b.laws, LawSet):  # of which a user's own is unknown, and may have a memory
         return remembering and any(
-            isinstance(law, OwnLaw) or not type(law).__module__.startswith("cstormpy.") for law in laws.laws.values()
+            isinstance(law, OwnLaw) or not type(law).__module__.startswith("cstormpy.") for law in b.laws.laws.values()
         )
-    return type(b).__module__.partition(".")[0] not in _KNOWN and b.blockclass in ("source", "function")
+    return kind.__module__.partition(".")[0] not in _KNOWN and b.blockclass in ("source", "function")
 
 
 def _repeats(output: Any, t: float, ins: Any, outs: Any, x: Any) -> bool:

@@ -6,10 +6,10 @@ Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, section II.4
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 
 from cstormpy.arrays import Array
+from cstormpy.kernels.first_step import first_length, trial_length
 
 #: Default tolerances of a run: relative, and absolute in the unit of each state. At scipy's 1e-3 a swing-up changes.
 RTOL, ATOL = 1e-6, 1e-9
@@ -45,24 +45,20 @@ def first_step(
     x: Array,
     f0: Array,
     longest: float,
-    order: int,
+    exponent: float,
     rtol: float,
     atol: float,
 ) -> float:
-    """Return a first step from the size of the derivative and of its change (Hairer et al., II.4, p. 169)."""
+    """Return a first step from the size of the derivative and of its change; exponent = -1/(order + 1)."""
     if x.size == 0:
         return longest
     # plain floats: of few states, NumPy takes longer to begin than they take
     states, rates, root = x.tolist(), f0.tolist(), x.size**0.5
     scale = [atol + abs(value) * rtol for value in states]
     d0, d1 = scaled_size(states, scale) / root, scaled_size(rates, scale) / root
-    h0 = max(min(1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1, longest), sys.float_info.min)
+    h0 = trial_length(d0, d1, longest)
     d2 = scaled_size((f(t + h0, x + h0 * f0) - f0).tolist(), scale) / root / h0
-    if d1 <= 1e-15 and d2 <= 1e-15:
-        h1 = max(1e-6, h0 * 1e-3)
-    else:
-        h1 = (0.01 / max(d1, d2)) ** (1.0 / (order + 1))
-    return float(min(100 * h0, h1, longest)) if math.isfinite(h1) else h0
+    return float(first_length(d1, d2, h0, exponent, longest))
 
 
 def scaled_size(values: Sequence[float], scale: Sequence[float]) -> float:

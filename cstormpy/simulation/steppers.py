@@ -130,12 +130,6 @@ class ExplicitStepper:
         """Let no step be longer than this from now on."""
         self.max_step = longest
 
-    def choose_length(self, bound: float) -> None:
-        """Choose the length of the first step, which is to end before a bound."""
-        if self.h <= 0.0:
-            longest = min(self.max_step, bound - self.t)
-            self.h = first_step(self.f, self.t, self.x, self.fx, longest, self.method.error_order, self.rtol, self.atol)
-
     def step(self, bound: float) -> None:
         """Take one accepted step."""
         if not self.method.adaptive:
@@ -143,7 +137,9 @@ class ExplicitStepper:
             return
         t, x = self.t, self.x
         shortest = shortest_step(t)
-        self.choose_length(bound)
+        if self.h <= 0.0:
+            longest = min(self.max_step, bound - t)
+            self.h = first_step(self.f, t, x, self.fx, longest, self.exponent, self.rtol, self.atol)
         h_abs = min(max(self.h, shortest), self.max_step)
         rejected = False
         while True:

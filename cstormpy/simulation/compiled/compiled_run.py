@@ -258,8 +258,6 @@ class CompiledRun(Run):
     def _take_slices(self) -> bool:
         slices, taken = self._slices, None
         assert slices is not None
-        if self.diagram.nstates and self.stepper.h <= 0.0 and not self._choose_length():
-            return False
         self._arrange(slices)
         try:
             while self._can_take_slices() and self.commands.empty():
@@ -273,20 +271,6 @@ class CompiledRun(Run):
         if taken is None or not taken.fired:
             return False
         self._event(self.t, self.x, taken.fired)
-        return True
-
-    def _choose_length(self) -> bool:
-        """Choose the length of the first step as if it were taken alone; return whether there is time for one."""
-        stepper = self.stepper
-        if not isinstance(stepper, ExplicitStepper) or not stepper.method.adaptive:
-            return False
-        bound, sources = self._next_boundary()
-        for source in sources:
-            self.simstate.declare_event(source, bound)
-        if bound <= self.t:
-            return False
-        self._look_up_to(bound, sources)
-        stepper.choose_length(bound)
         return True
 
     def _arrange(self, slices: Slices) -> None:

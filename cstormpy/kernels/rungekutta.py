@@ -37,7 +37,9 @@ MERGES, AT_TICK = 15, 16
 #: Addresses of `stages_and_result` and `error_noted`, for one method and number of states; 0 where there are none.
 STAGES_CODE, ERROR_CODE = 17, 18
 #: Address of a function that fills the rates as the diagram's does, and perhaps no signals; 0 where there is none.
-RATES, HOW = 19, 20
+RATES = 19
+#: Whether Python has nothing to do where the run ends but what clocks and jumps want.
+ENDS, HOW = 20, 21
 # at: numbers; the derivative is asked for no time before `EARLIEST` or after `LATEST`
 TIME, LENGTH, BOUND, RTOL, ATOL, LONGEST, EXPONENT, EARLIEST, LATEST, FIXED = range(10)
 SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, SAME_TIME, JUMP_WIDTH, NO_ERROR, ERROR, SEARCH = range(10, 19)

@@ -25,6 +25,7 @@ from cstormpy.kernels.rungekutta import (
     COLUMNS,
     COUNT,
     EARLIEST,
+    ENDS,
     FINITE,
     GRID,
     HOLDS,
@@ -177,6 +178,16 @@ def pass_on(how, at, clocks, jumps):
             clocks[c, NEXT] = clocks[c, INDEX] * clocks[c, PERIOD] + clocks[c, OFFSET]
     while how[JUMP] < jumps.size and jumps[how[JUMP]] < end:
         how[JUMP] += 1
+
+
+@exact_step
+def ends(how, at, t, clocks, jumps):
+    """Tell whether the run ends at a time, and nothing is due there."""
+    end = t + at[SAME_TIME] * max(1.0, abs(t))
+    nothing = how[ENDS] != 0 and t >= at[BOUND]
+    for c in range(clocks.shape[0]):
+        nothing = nothing and clocks[c, NEXT] > end
+    return nothing and (how[JUMP] >= jumps.size or jumps[how[JUMP]] > end)
 
 
 # Points of the grid --------------------------------------------------------------------------------------
@@ -355,7 +366,8 @@ def advance(
             accept(how, at, t_new, length, x, K, guards, sides)
             jump_kept = jumped and ours and t_new >= bound and not at[GRID] > 0.0
             before_bound = t_new < bound - at[SAME_TIME] * max(1.0, abs(bound)) and on_grid(how, at, t_new)
-            if (t_new < bound and (not at[GRID] > 0.0 or before_bound)) or jump_kept:
+            kept = jump_kept or ends(how, at, t_new, clocks, jumps)
+            if (t_new < bound and (not at[GRID] > 0.0 or before_bound)) or kept:
                 if taken > before and at[GRID] > 0.0:  # the signals are those of the grid's last point
                     how[COUNT] += 1
                     if evaluate(f, clamped(t_new, at), x, z, p, n, w, out, K[stages]) != 0:

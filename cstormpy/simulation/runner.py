@@ -240,7 +240,9 @@ class Run:
         d = self.diagram
         if not sources and not d.bounds and not self._asked():  # the end of the run, which the last step has seen
             d.latest = math.inf
-            self._observe(at_boundary=True)
+            self.simstate.t = self.t
+            if self.recording.last < self.t or self.settings.grid:  # else a slice of steps has recorded it
+                self._observe(at_boundary=True)
             self._commanded()
             return
         jumped = any(is_jump(s) for s in sources)

@@ -287,13 +287,13 @@ class CompiledRun(Run):
                 ticks[source] = when
             elif source is not None:
                 self._agenda.append((when, source))
-        others = [when for when, source in self._agenda if not isinstance(source, Block)]
+        other = min([when for when, source in self._agenda if not isinstance(source, Block)], default=math.inf)
         tolerance = SAME_TIME * max(1.0, abs(self.end))
-        bound = min([*others, self.end])
-        last = bound >= self.end - tolerance
+        last = other >= self.end - tolerance
+        ends = other > self.end + tolerance and not (self.settings.grid or self.diagram.bounds)
         # the number of a tick is one behind that of the next to be scheduled
         due = [(ticks[clock], self.simstate.clock_states[clock].tick - 1) for clock in clocks]
-        slices.schedule(self.end if last else max(bound, self.t), last, due, np.array(jumps, dtype=float))
+        slices.schedule(self.end if last else max(other, self.t), last, ends, due, np.array(jumps, dtype=float))
         slices.limit(self.stepper, SAME_TIME, JUMP_WIDTH, self.settings.grid or 0.0)
 
     def _hand_back(self, slices: Slices) -> None:

@@ -167,10 +167,13 @@ class Slices:
         row[at.FIXED] = rules.fixed or rules.max_step
         row[at.SAME_TIME], row[at.JUMP_WIDTH], row[at.GRID] = same_time, jump_width, grid
 
-    def schedule(self, bound: float, last: bool, due: list[tuple[float, int]], jumps: Array) -> None:
-        """Say until when to go, whether the run ends there, the next tick of each clock and its number, and jumps."""
+    def schedule(self, bound: float, last: bool, ends: bool, due: list[tuple[float, int]], jumps: Array) -> None:
+        """Say until when to go, whether the run ends there, the next tick of each clock and its number, and jumps.
+
+        `ends` tells whether the end is recorded too, where it is none of a tick or a jump.
+        """
         at, self.bound = self._at, bound
-        self.at[at.BOUND], self.how[at.LAST], self.how[at.JUMP] = bound, last, 0
+        self.at[at.BOUND], self.how[at.LAST], self.how[at.ENDS], self.how[at.JUMP] = bound, last, ends, 0
         self.jumps = jumps
         for k, ((clock, _, _), (when, index)) in enumerate(zip(self.compiled.program.clocks, due, strict=True)):
             self.clocks[k] = when, index, clock.T, clock.offset

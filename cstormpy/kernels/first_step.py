@@ -1,7 +1,7 @@
 """Length of the first step of an adaptive method, for both engines alike.
 
-Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, p. 169: from the size of the state, that of its
-rate, and that of the change of the rate over a short step, each as a share of what is tolerated.
+Hairer, Norsett, Wanner, Solving Ordinary Differential Equations I, II.4, p. 169: from the size of the state, that of
+its rate, and that of the change of the rate over a short step, each as a share of what is tolerated.
 """
 
 import math

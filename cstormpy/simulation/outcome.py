@@ -6,16 +6,19 @@ import functools
 import math
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cstormpy import report
+from cstormpy.arrays import Array
 from cstormpy.errors import CstormError
 from cstormpy.reporting import notice
 from cstormpy.simulation.limits import limits_left
-from cstormpy.simulation.recording import paths, signal_name
+from cstormpy.simulation.panes import RecordedPane
+from cstormpy.simulation.recording import Recording, paths, signal_name
 from cstormpy.simulation.results import Deferred, Result
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.units import coordinates_of, mechanisms_of, named_values, units_of
@@ -23,7 +26,8 @@ from cstormpy.simulation.units import coordinates_of, mechanisms_of, named_value
 
 def result_of(bd: Any, run: Run) -> Result:
     """Return the result of a run as far as it got; what few look at is made of it when somebody does."""
-    t, x, signals = run.recording.arrays()
+    recording, blocks = run.recording, [*bd.blocklist]
+    t, x = recording.points()
     out = Result()
     data = out.data
     data["t"], data["x"], data["xnames"] = t, x, list(bd.statenames)
@@ -33,25 +37,20 @@ def result_of(bd: Any, run: Run) -> Result:
         log = Result(name)
         log["t"], log["X"], log["Xnames"] = _in_one(times, 1), _in_one(states, 2), clock.statenames
         out.add(name, log)
-    recording, blocks = run.recording, [*bd.blocklist]
     if recording.watched:
-        data[".ywatch"] = signals[: recording.watched]
-        data["y"] = _side_by_side(data[".ywatch"])
-        data["ynames"] = [s.name for s in recording.signals[: recording.watched]]
-        data["._held"] = Deferred(lambda: [s.name for s in recording.signals[: recording.watched] if s.held])
-        data[".values"] = named_values(recording.signals[: recording.watched])
+        watched = recording.signals[: recording.watched]
+        data[".ywatch"] = Deferred(lambda: recording.values[: recording.watched])
+        data["y"] = Deferred(lambda: _side_by_side(recording.values[: recording.watched]))
+        data["ynames"] = [s.name for s in watched]
+        data["._held"] = Deferred(lambda: [s.name for s in watched if s.held])
+        data[".values"] = named_values(watched)
     data[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
     data[".paths"] = Deferred(lambda: paths(blocks))
     mechanisms = mechanisms_of(blocks)
-    data[".units"] = Deferred(lambda: units_of(mechanisms, recording.signals, recording.panes, _widths(signals)))
-    data[".coordinates"] = Deferred(lambda: coordinates_of(mechanisms, recording.signals, _widths(signals)))
-    by_key = {s.key: values for s, values in zip(recording.signals, signals, strict=True)}
-    names = {block: block.value_names for block in {s.block: None for pane in recording.panes for s in pane.named}}
-    panes = [
-        pane.recorded(t, [by_key[s.key] for s in pane.signals], mechanisms, names)
-        for pane in (recording.panes if len(t) else ())
-    ]
-    data[".panes"] = Deferred(lambda: [make() for make in panes])
+    signals, panes = recording.signals, recording.panes
+    data[".units"] = Deferred(lambda: units_of(mechanisms, signals, panes, _widths(recording.values)))
+    data[".coordinates"] = Deferred(lambda: coordinates_of(mechanisms, signals, _widths(recording.values)))
+    data[".panes"] = Deferred(_panes(recording, t, mechanisms))
     data[".status"], data[".message"], data[".state"], data[".events"] = (
         run.status,
         run.message,
@@ -65,6 +64,20 @@ def result_of(bd: Any, run: Run) -> Result:
         )
     )
     return out
+
+
+def _panes(recording: Recording, t: Array, mechanisms: Mapping[Any, Any]) -> Callable[[], list[RecordedPane]]:
+    """Return what makes the records of all panes, of what their blocks are told to show now."""
+    panes = [(pane, pane.told()) for pane in (recording.panes if len(t) else ())]
+    names = {block: block.value_names for block in {s.block: None for pane, _ in panes for s in pane.named}}
+
+    def make() -> list[RecordedPane]:
+        by_key = {s.key: values for s, values in zip(recording.signals, recording.values, strict=True)}
+        return [
+            pane.recorded(t, [by_key[s.key] for s in pane.signals], mechanisms, names, *told) for pane, told in panes
+        ]
+
+    return make
 
 
 def _widths(signals: list[Any]) -> list[int]:

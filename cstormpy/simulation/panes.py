@@ -6,7 +6,7 @@ panes show, whether or not anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any
@@ -151,10 +151,22 @@ class Pane:
             names += [known.get(signal.key) or None] * size
         return names if self.chosen is None else [names[k] for k in self.chosen]
 
+    def told(self) -> tuple[list[str] | None, dict[str, Any]]:
+        """Return the labels that the block is given now, None for those of its signals, and its other options."""
+        own = self.block.__dict__
+        labels = own["labels"] if "labels" in own else _own(self.block, "labels")
+        return None if labels is None else [*labels], self.options
+
     def recorded(
-        self, t: Array, values: list[Array], mechanisms: Mapping[Any, Any], names: Mapping[Any, Any]
-    ) -> Callable[[], RecordedPane]:
-        """Return what makes the record of a run, of what the block is told to show now.
+        self,
+        t: Array,
+        values: list[Array],
+        mechanisms: Mapping[Any, Any],
+        names: Mapping[Any, Any],
+        labels: list[str] | None,
+        options: dict[str, Any],
+    ) -> RecordedPane:
+        """Return the record of a run.
 
         Parameters
         ----------
@@ -165,30 +177,24 @@ class Pane:
             The mechanism of each block whose signals are shown, or None.
         names : mapping
             What the values 0, 1, … at the outputs of a block are called, of each block of `named`.
+        labels, options
+            What the block was `told`.
         """
-        own = self.block.__dict__
-        told, options = own["labels"] if "labels" in own else _own(self.block, "labels"), self.options
-        given = None if told is None else [*told]
-        known = {s.key: names[s.block][s.port] for s in self.named} if self.named else {}
-
-        def make() -> RecordedPane:
-            held = {s.key: s.held for s in self.signals}
-            y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]
-            return RecordedPane(
-                self.name,
-                self.kind,
-                self.title,
-                self._labelled(given, mechanisms, widths),
-                self.told_unit or self._common_unit(mechanisms, widths),
-                t,
-                y,
-                self.mechanism,
-                options,
-                self._spread(known, widths),
-                [bool(options.get("stairs") or each) for each in self._spread(held, widths)],
-            )
-
-        return make
+        held = {s.key: s.held for s in self.signals}
+        y, widths = self.pick(values), [int(np.prod(np.shape(v)[1:])) for v in values]
+        return RecordedPane(
+            self.name,
+            self.kind,
+            self.title,
+            self._labelled(labels, mechanisms, widths),
+            self.told_unit or self._common_unit(mechanisms, widths),
+            t,
+            y,
+            self.mechanism,
+            options,
+            self._spread({s.key: names[s.block][s.port] for s in self.named}, widths),
+            [bool(options.get("stairs") or each) for each in self._spread(held, widths)],
+        )
 
 
 #: Where a diagram keeps its panes from one run to the next.

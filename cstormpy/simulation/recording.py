@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from bdsim.block import Block
@@ -188,8 +188,9 @@ class Recording:
         self._t: list[float] = []
         self._x: list[Array] = []
         self._y: list[list[Any]] = [[] for _ in signals]
-        #: Those before: times, states, and each signal.
-        self._parts: list[tuple[Array, Array, list[Any] | _Columns]] = []
+        #: Those before: times and states; each signal, or samples (N, columns) of all and what makes of these each.
+        self._points: list[tuple[Array, Array]] = []
+        self._kept: list[tuple[Any, Callable[[Array], list[Any]] | None]] = []
 
     def add(self, t: float, x: Array) -> None:
         """Keep the present values; copies, because a block may reuse its arrays."""
@@ -210,7 +211,8 @@ class Recording:
         if not len(t):
             return
         self._close()
-        self._parts.append((t, x, _Columns(columns, split)))
+        self._points.append((t, x))
+        self._kept.append((columns, split))
         self.last = float(t[-1])
         self._take(t.nbytes + x.nbytes + columns.nbytes)
 
@@ -228,40 +230,35 @@ class Recording:
         if not n:
             return
         x = np.array(self._x[:n], dtype=float).reshape(n, self._x[0].size)
-        self._parts.append((np.array(self._t), x, [_stack(values[:n]) for values in self._y]))
+        self._points.append((np.array(self._t), x))
+        self._kept.append(([_stack(values[:n]) for values in self._y], None))
         self._t, self._x, self._y = [], [], [[] for _ in self.signals]
 
     def __len__(self) -> int:
-        return sum(len(t) for t, _, _ in self._parts) + len(self._t)
+        return sum(len(t) for t, _ in self._points) + len(self._t)
 
-    def arrays(self) -> tuple[Array, Array, list[Any]]:
-        """Return times (N,), states (N, nstates), and the signals, each (N, ...)."""
+    def points(self) -> tuple[Array, Array]:
+        """Return times (N,) and states (N, nstates)."""
         self._close()
-        if not self._parts:
-            return np.zeros(0), np.zeros((0, 0)), [np.zeros(0) for _ in self.signals]
-        t, x, y = zip(*self._parts, strict=True)
-        if len(self._parts) > 1:
-            self._parts = [(np.concatenate(t), np.concatenate(x), _signals(y))]
-        else:
-            self._parts = [(t[0], x[0], _signals(y))]
-        times, states, signals = self._parts[0]
-        return times, states, [*signals]
+        if not self._points:
+            return np.zeros(0), np.zeros((0, 0))
+        if len(self._points) > 1:
+            t, x = zip(*self._points, strict=True)
+            self._points = [(np.concatenate(t), np.concatenate(x))]
+        return self._points[0]
 
-
-class _Columns(NamedTuple):
-    """Samples (N, columns) of several signals side by side, and what makes of these the signals."""
-
-    values: Array
-    split: Callable[[Array], list[Any]]
-
-
-def _signals(parts: Sequence[Any]) -> list[Any]:
-    """Return signals that are recorded in pieces, each a list of signals, or `_Columns`, as one list."""
-    first = parts[0]
-    if all(part.__class__ is _Columns and part.split is first.split for part in parts):
-        return first.split(np.concatenate([part.values for part in parts]))
-    listed = [part.split(part.values) if part.__class__ is _Columns else part for part in parts]
-    return [_joined(pieces) for pieces in zip(*listed, strict=True)]
+    @functools.cached_property
+    def values(self) -> list[Any]:
+        """The signals, each (N, ...), once all samples are taken."""
+        self._close()
+        kept, self._kept = self._kept, []
+        if not kept:
+            return [np.zeros(0) for _ in self.signals]
+        split = kept[0][1]
+        if split is not None and all(each is split for _, each in kept):
+            return split(np.concatenate([columns for columns, _ in kept]))
+        listed = [part if split is None else split(part) for part, split in kept]
+        return [_joined(pieces) for pieces in zip(*listed, strict=True)]
 
 
 def _stack(values: list[Any]) -> Any:

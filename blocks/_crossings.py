@@ -70,12 +70,21 @@ class Crossing:
         tangents: Callable[[float, Any, Any], Any] | None = None,
         told: Callable[[], str] | str = "",
     ) -> None:
-        self.block, self.name, self.type = block, block.name, block.type
-        self.direction, self.of_states = direction, of_states
+        self.block, self.direction, self.of_states = block, direction, of_states
         self.quantity, self.asked, self.decided, self.first = quantity, asked, decided, first
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         self.tangents, self._told = tangents, told
         simstate.declare_crossing_event(self, self)
+
+    @property
+    def name(self) -> Any:
+        """The name of the block."""
+        return self.block.name
+
+    @property
+    def type(self) -> Any:
+        """The type of the block."""
+        return self.block.type
 
     def __call__(self, t: float, y: Any) -> float:
         """Return the quantity at a point of the run."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -95,13 +96,20 @@ class Diagram:
         ]
         self.outputs = [(b, port, slot) for b, _, _, outs, _, _ in self.order for port, slot in enumerate(outs)]
         self.views = [(views[b], part) for b, part in self.continuous]
-        self.rates = [(b, _rate_of(b), b._inport_slots, views[b], part, (b.nstates,)) for b, part in self.continuous]
         self.sinks = [b for b in bd.blocklist if is_of(b.__class__, SinkBlock) and b.__class__.step is not idle_step]
         self.resets = [b.reset for b in bd.blocklist if type(b).reset not in _IDLE_RESETS]
         self.earliest, self.latest = -math.inf, math.inf
         self.count = 0
         self.shortcut: Callable[[float, Array], bool] | None = None
         self.forget()
+
+    @cached_property
+    def rates(self) -> list[tuple[Any, ...]]:
+        """Of each block with states what gives their rate, its inputs, and where they stand."""
+        return [
+            (b, _rate_of(b), b._inport_slots, view, part, (b.nstates,))
+            for (b, part), (view, _) in zip(self.continuous, self.views, strict=True)
+        ]
 
     def start_state(self) -> Array:
         """Return the state (nstates,) from which a run begins unless told otherwise."""

@@ -386,9 +386,10 @@ class _Guard:
 
     def __init__(self, run: CompiledRun, place: int, detector: Any) -> None:
         self._run, self._place, self._detector = run, place, detector
-        self.direction = float(getattr(detector, "direction", 0.0))
-        self.decided = bool(getattr(detector, "decided", False))
-        self.first = bool(getattr(detector, "first", False))
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is asked of the detector, as its direction."""
+        return getattr(self._detector, name)
 
     def __call__(self, t: float, x: Array) -> float:
         """Return the quantity at a time and a state; what fails is asked of the block."""

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from cstormpy.simulation.bdsim_blocks import class_name
 
@@ -28,8 +28,7 @@ Rule = Callable[..., Any]
 Reader = Callable[[Any], Any]
 
 
-@dataclass(frozen=True)
-class Equations:
+class Equations(NamedTuple):
     """The equations of a block.
 
     Attributes
@@ -52,7 +51,7 @@ class Equations:
     next: Rule | None = None
     guard: Rule | None = None
     fails: Rule | None = None
-    numbers: Mapping[str, Reader] = field(default_factory=dict)
+    numbers: Mapping[str, Reader] = MappingProxyType({})
 
 
 _rules: dict[str, dict[str, Rule]] = {name: {} for name in ("output", "deriv", "next", "guard", "fails")}

@@ -98,6 +98,9 @@ class Twins:
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[Any, Any]]] = []
         self._owners: dict[Path, Any] = {}
+        #: What was looked at and found to be this package's own, and what is known of classes.
+        self._ours: set[tuple[Path, str]] = set()
+        self._known: dict[Any, bool] = {}
 
     def of(self, owner: Any, path: Path = (), readers: Readers | None = None) -> Any:
         """Return the twin of an object that stands at the end of a path; readers give further numbers of it."""
@@ -199,8 +202,11 @@ class Twins:
 
     def are_ours(self) -> bool:
         """Tell whether all that was looked at is this package's own, which gives the same each time it is asked."""
-        owners, known = self._owners, dict[Any, bool]()
-        return all(_is_ours(owners[path], name, known) for path, name in self.reads)
+        owners, known, more = self._owners, self._known, self.reads - self._ours
+        ours = all(_is_ours(owners[path], name, known) for path, name in more)
+        if ours:
+            self._ours |= more
+        return ours
 
     def refuse_changes(self) -> None:
         """Refuse a method that has changed its object, as it remembers what a graph cannot.

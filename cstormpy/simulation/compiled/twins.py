@@ -13,7 +13,7 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -38,8 +38,7 @@ class Changed(Exception):
     """A method has changed its object while it was written down; the text says what."""
 
 
-@dataclass(frozen=True)
-class TableStep:
+class TableStep(NamedTuple):
     """The step from a mechanism to one of the arrays of its numbers."""
 
     name: str

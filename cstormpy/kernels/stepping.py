@@ -181,10 +181,10 @@ def pass_on(how, at, clocks, jumps):
 
 
 @exact_step
-def ends(how, at, t, clocks, jumps):
-    """Tell whether the run ends at a time, and nothing is due there."""
-    end = t + at[SAME_TIME] * max(1.0, abs(t))
-    nothing = how[ENDS] != 0 and t >= at[BOUND]
+def ends(how, at, clocks, jumps):
+    """Tell whether the run ends now, and nothing is due."""
+    end = at[TIME] + at[SAME_TIME] * max(1.0, abs(at[TIME]))
+    nothing = how[ENDS] != 0
     for c in range(clocks.shape[0]):
         nothing = nothing and clocks[c, NEXT] > end
     return nothing and (how[JUMP] >= jumps.size or jumps[how[JUMP]] > end)
@@ -366,8 +366,7 @@ def advance(
             accept(how, at, t_new, length, x, K, guards, sides)
             jump_kept = jumped and ours and t_new >= bound and not at[GRID] > 0.0
             before_bound = t_new < bound - at[SAME_TIME] * max(1.0, abs(bound)) and on_grid(how, at, t_new)
-            kept = jump_kept or ends(how, at, t_new, clocks, jumps)
-            if (t_new < bound and (not at[GRID] > 0.0 or before_bound)) or kept:
+            if (t_new < bound and (not at[GRID] > 0.0 or before_bound)) or jump_kept:
                 if taken > before and at[GRID] > 0.0:  # the signals are those of the grid's last point
                     how[COUNT] += 1
                     if evaluate(f, clamped(t_new, at), x, z, p, n, w, out, K[stages]) != 0:
@@ -377,6 +376,8 @@ def advance(
             if t_new < bound:
                 continue
             if not ours:
+                if ends(how, at, clocks, jumps):
+                    taken = keep(t_new, x, out, columns, taken, how, times, states, signals)
                 return WENT, taken
         if not tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
             return LOOK, taken

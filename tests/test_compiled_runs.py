@@ -19,6 +19,7 @@ from cstormpy.diagrams import acrobot, acrobot_elbow, pendulum
 from cstormpy.errors import BlockError
 from cstormpy.simulation.compiled import prepared
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.runner import Run
 from cstormpy.simulation.steppers import ExplicitStepper
 
 
@@ -536,6 +537,22 @@ def test_a_diagram_that_nobody_holds_is_freed(wire):
     sim.run(pendulum.build(sim), T=0.01)  # its last result knows the diagram
     gc.collect()
     assert [each() for each in held] == [None] * 3
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_run_is_freed_as_soon_as_its_result_is_there(engine, monkeypatch):
+    """It referred back to itself, and stayed with all that it had recorded until the collector came."""
+    begun, begin = [], Run.begin
+    monkeypatch.setattr(Run, "begin", lambda self, *a: (begin(self, *a), begun.append(weakref.ref(self)))[0])
+    sim = simulation(engine)
+    bd = acrobot.build(sim)
+    gc.disable()
+    try:
+        out = sim.run(bd, T=0.01)
+        assert [each() for each in begun] == [None]
+    finally:
+        gc.enable()
+    assert out.t[-1] == 0.01
 
 
 def test_a_diagram_wired_anew_is_translated_anew():

@@ -283,7 +283,9 @@ def test_first_step_is_that_of_scipy():
     x = np.array([1.0, 1.0])
     for tolerance in (1e-3, 1e-9):
         scipy_step = RK45(f, 0.0, x, 10.0, rtol=tolerance, atol=tolerance).h_abs
-        assert first_step(f, 0.0, x, f(0.0, x), 10.0, -1 / 5, tolerance, tolerance) == pytest.approx(scipy_step, rel=1e-14)
+        assert first_step(f, 0.0, x, f(0.0, x), 10.0, -1 / 5, tolerance, tolerance) == pytest.approx(
+            scipy_step, rel=1e-14
+        )
 
 
 def test_examples_take_the_same_steps_again():

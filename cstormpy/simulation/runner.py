@@ -149,6 +149,13 @@ class Run:
         """Leave the signals where the run ended at the outputs of the blocks, for others to look at."""
         self.diagram.publish()
 
+    def release(self) -> None:
+        """Let go of what refers back to the run, once its result is there; else it waits for the garbage collector."""
+        self.diagram.shortcut = None
+        del self.stepper, self.crossings
+        self.watchers.clear()
+        self.simstate.crossing_detectors.clear()
+
     def state(self) -> SavedState:
         """Return where the run stands, to go on from."""
         return SavedState.of(self.diagram, self.t, self.x, self.stepper.h)

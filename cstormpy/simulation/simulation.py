@@ -278,6 +278,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
                     out[".settings"], out[".wall_time"] = settings, time.perf_counter() - began
                     self._last = (bd, out)
                     self._finish(bd, run, options, block, interrupts)
+                    run.release()
                 if report is not None and len(out.t):
                     self._report(report, out)
                 if feed is not None and feed.reason is not None and out.panes:

@@ -376,6 +376,11 @@ class CompiledRun(Run):
                 self.diagram.at(self.t, self.x)
         super().publish()
 
+    def release(self) -> None:
+        """Let go of what refers back to the run."""
+        super().release()
+        self.glances.clear()
+
     def _glance(self) -> None:
         for glance in self.glances:
             self._call("the progress line", glance, self.t, self.x)

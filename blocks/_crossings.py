@@ -48,6 +48,8 @@ class Crossing:
         (n, k). Without it there is no derivative of a run across the reset.
     first : bool
         Whether it acts where a run begins with the quantity below zero; else it waits for a crossing.
+    which : int, optional
+        Which of several quantities that the method has: quantity(..., which=which).
     told : str, or callable
         What is said to happen there, or a function that returns it once it has happened.
     """
@@ -69,11 +71,13 @@ class Crossing:
         first: bool = False,
         tangents: Callable[[float, Any, Any], Any] | None = None,
         told: Callable[[], str] | str = "",
+        which: int | None = None,
     ) -> None:
         self.block, self.direction, self.of_states = block, direction, of_states
         self.quantity, self.asked, self.decided, self.first = quantity, asked, decided, first
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
         self.tangents, self._told = tangents, told
+        self.named = {} if which is None else {"which": which}
         simstate.declare_crossing_event(self, self)
 
     @property
@@ -94,7 +98,7 @@ class Crossing:
         if self.of_states:
             part = next(part for block, part in self._simstate.diagram.continuous if block is self.block)
             own = [np.asarray(y[part])]
-        return float(self.quantity(t, self.block.inport_values, *own))
+        return float(self.quantity(t, self.block.inport_values, *own, **self.named))
 
     def event_handler(self, t: float, y: Any, state_map: Any = None, simstate: Any = None) -> None:
         """Act, between two steps."""

@@ -18,7 +18,11 @@ from cstormpy.signals.logic import compared
 
 
 class Kinked(Ported):
-    """A block whose output has a kink where its input passes a border: a step of an integration ends there."""
+    """A block whose output has a kink where its input passes a border: a step of an integration ends there.
+
+    Borders are shared out among several numbers to be watched, so that one of them has changed its sign whichever
+    borders a step has passed: two of the same number would not show.
+    """
 
     _locate = True
     #: Whether the border is a function of the states of the block too.
@@ -28,10 +32,15 @@ class Kinked(Ported):
         """Begin a run: let it look for the kinks."""
         super().start(simstate)  # type: ignore[misc]
         if self._locate and hasattr(simstate, "declare_crossing_event"):
-            Crossing(self, simstate, self._border, direction=0.0, of_states=self._by_states)  # type: ignore[arg-type]
+            for which in range(self._watched()):
+                Crossing(self, simstate, self._border, direction=0.0, of_states=self._by_states, which=which)  # type: ignore[arg-type]
 
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        """Return a number that changes its sign at a kink, of the time, the inputs and, if it needs them, states."""
+    def _watched(self) -> int:
+        """Return how many numbers are to be watched."""
+        return 2
+
+    def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
+        """Return a number that changes its sign at kinks, of the time, the inputs and, if it needs them, states."""
         raise NotImplementedError
 
 

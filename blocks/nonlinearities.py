@@ -41,8 +41,8 @@ class _Zoned(Kinked):
         self.low, self.high, self._locate = least, most, look
         self._tune("low", "high")
 
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        return beside(ports.signal(self, 0, u[0]), self.low, self.high)  # type: ignore[arg-type]
+    def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
+        return beside(ports.signal(self, 0, u[0]), (self.low, self.high)[which])  # type: ignore[arg-type]
 
 
 class Saturation(_Zoned, FunctionBlock):

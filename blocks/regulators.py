@@ -145,8 +145,8 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         (r, y), n = self._signals(u), self._n
         return parts(self._gains, r, y, x[:n], self.D * self.N * (self.c * r - y - x[n:]))
 
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        return beside(self._parts(u, x[0])[0], self.low, self.high)
+    def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
+        return beside(self._parts(u, x[0])[0], (self.low, self.high)[which])
 
 
 class DiscretePID(_Controller, bases.Ported, SampledBlock):

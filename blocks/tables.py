@@ -14,7 +14,7 @@ from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
-from cstormpy.signals.tables import beside_points, bilinear, on_lines
+from cstormpy.signals.tables import beside_points, bilinear, on_lines, shares
 from cstormpy.trajectory.checks import finite_array
 
 _OUTSIDE = ("hold", "extrapolate")
@@ -77,8 +77,11 @@ class Lookup1D(Kinked, FunctionBlock):
         """Return what is found."""
         return [on_lines(ports.vector(self, 0, u[0], 1)[0], self.points, self.values, self._beyond)]
 
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        return beside_points(ports.vector(self, 0, u[0], 1)[0], self.points)
+    def _watched(self) -> int:
+        return shares(self.points)
+
+    def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
+        return beside_points(ports.vector(self, 0, u[0], 1)[0], self.points, which)
 
 
 class Lookup2D(Kinked, FunctionBlock):
@@ -147,9 +150,12 @@ class Lookup2D(Kinked, FunctionBlock):
         first, second = (ports.vector(self, port, u[port], 1)[0] for port in (0, 1))
         return [bilinear(first, second, self.rows, self.columns, self.values, self._beyond)]
 
-    def _border(self, t: float, u: Sequence[Any], *x: Any) -> Any:
-        first, second = (ports.vector(self, port, u[port], 1)[0] for port in (0, 1))
-        return beside_points(first, self.rows) * beside_points(second, self.columns)
+    def _watched(self) -> int:
+        return shares(self.rows) + shares(self.columns)
+
+    def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
+        port, share = (0, which) if which < shares(self.rows) else (1, which - shares(self.rows))
+        return beside_points(ports.vector(self, port, u[port], 1)[0], (self.rows, self.columns)[port], share)
 
 
 def _is_nested(values: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -83,10 +82,10 @@ def limited_rate(u: Signal, before: Signal, falling: Signal, rising: Signal, spa
     return before + np.clip(u - before, falling * span, rising * span)
 
 
-def beside(u: Signal, *borders: Signal) -> Any:
-    """Return a number that changes its sign where an element of a signal passes one of its borders, and only there.
+def beside(u: Signal, border: Signal) -> Any:
+    """Return a number that changes its sign where an element of a signal passes its border, and only there.
 
-    >>> float(beside(0.25, -1.0, 0.5)) < 0.0 < float(beside(0.75, -1.0, 0.5))
+    >>> float(beside(0.25, 0.5)) < 0.0 < float(beside(0.75, 0.5))
     True
     """
-    return math.prod(np.prod(np.clip(u - border, -1.0, 1.0)) for border in borders)
+    return np.prod(np.clip(u - border, -1.0, 1.0))

@@ -17,14 +17,25 @@ def _place(at: Number, points: Any, beyond: bool) -> tuple[Number, Number]:
     return k, part if beyond else np.clip(part, 0.0, 1.0)
 
 
-def beside_points(at: Number, points: Any) -> Number:
-    """Return a number that changes its sign where another one passes a point of a table, and only there.
+def shares(points: Any) -> int:
+    """Return into how many shares `beside_points` divides the points of a table."""
+    return len(points).bit_length()
+
+
+def beside_points(at: Number, points: Any, share: int) -> Number:
+    """Return a number that changes its sign where another one passes a point of a share of a table, and only there.
+
+    As in Gray's code, the first share is every other point, the next one every other of those left over, and so on: two
+    numbers with any points of the table between them have an odd number of points of some share between them.
 
     >>> table = np.array([0.0, 1.0, 3.0])
-    >>> [float(np.sign(beside_points(at, table))) for at in (-9.0, 0.5, 2.0, 9.0)]
-    [-1.0, 1.0, -1.0, 1.0]
+    >>> [[float(np.sign(beside_points(at, table, k))) for at in (-9.0, 0.5, 2.0, 9.0)] for k in range(shares(table))]
+    [[-1.0, 1.0, 1.0, -1.0], [-1.0, -1.0, 1.0, 1.0]]
     """
-    k, part = _place(at, points, True)
+    own = points[2**share - 1 :: 2 ** (share + 1)]
+    if len(own) == 1:
+        return at - own[0]
+    k, part = _place(at, own, True)
     return np.sin(math.pi * (k + np.clip(part, -0.5, 1.5)))
 
 

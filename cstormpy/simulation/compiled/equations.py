@@ -133,7 +133,7 @@ def equations_of(block: Any) -> Equations | None:
 def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:
     """Return what a detector watches by a method of its block that it names."""
     own = [x] if getattr(detector, "of_states", False) else []
-    return getattr(twin, detector.quantity.__name__)(t, u, *own)
+    return getattr(twin, detector.quantity.__name__)(t, u, *own, **getattr(detector, "named", {}))
 
 
 def _rule(kind: type, method: str, computes: str = "") -> Rule | None:

@@ -29,6 +29,8 @@ from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 Cost = Any
 #: The options of `run` that are heeded, beside T.
 _HEEDED = ("dt", "max_step", "solver", "rtol", "atol", "first_tick", "watch", "start")
+#: So close to an event, for its time, a step ends there.
+_SAME = 1e-12
 #: What helps where the diagram has no compiled form.
 _WITHOUT = (
     "derivatives of a run come from the compiled form, with any engine; without it take differences of sim.run between "
@@ -135,7 +137,7 @@ class Problem:
         """Return cost and gradient at values of the parameters, which the blocks keep."""
         self.parameters.set(values)
         if self.settings.step is None and self.times is None:
-            self.times = self.free_run().t
+            self.times = _ends_of_steps(self.free_run())
         try:
             trajectory = follow(self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times)
         except NotTranslated as why:
@@ -215,6 +217,17 @@ class Problem:
 def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:
     both = [(trajectory.t, trajectory.dt), (trajectory.x, trajectory.dx)]
     return [*both, *zip(trajectory.y, trajectory.dy, strict=True)]
+
+
+def _ends_of_steps(out: Result) -> Array:
+    """Return the times of a run without those of its events, which are to be located anew, and where no step ends.
+
+    One that would end at an event, but for rounding, has stages on both sides of it.
+    """
+    met = np.array([-np.inf, *sorted(event[0] for event in out.events), np.inf])
+    after = np.searchsorted(met, out.t, "right")
+    beside = np.minimum(out.t - met[after - 1], met[after] - out.t)
+    return np.asarray(out.t[beside > _SAME * (1.0 + np.abs(out.t))])
 
 
 def _ports(signals: list[Signal]) -> list[Any]:

@@ -243,10 +243,10 @@ class _TangentRun(Run):
             low, high = (low, middle) if self.steps_of.crossed(sides).any() else (middle, high)
         x, dx = self.x.copy(), self.dx.copy()
         self._partial(high, x, dx)
-        fired = np.flatnonzero(self.steps_of.crossed(sides)).tolist()
         s, c = self.steps_of, self.columns
+        fired = np.flatnonzero(s.crossed(sides)).tolist()
         self._look_for_jumps(np.array([t, high]), s.out[None, c], s.dout[None][..., c])
-        self.dx = dx
+        self.dx = s.tangents_to_event(t, high, self.x, self.dx, sides)
         x = at_bounds(self.simstate, x, fired)
         self._delay = self._shift(high, x, fired[0])
         self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too

@@ -16,6 +16,9 @@ from cstormpy.simulation.events import Event
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.tableaus import Tableau
 
+#: So little of a step beside an event at its end is on one side of a kink there, and most trials of more.
+_ASIDE, _TRIALS = 1e-6, 12
+
 
 class Steps:
     """The function of a diagram with tangents, with its memory.
@@ -86,14 +89,62 @@ class Steps:
         count, n, k = len(times) - 1, x.size, len(dx)
         kept = [np.zeros((count, n)), np.zeros((count, k, n)), np.zeros((count, columns.size))]
         kept.append(np.zeros((count, k, columns.size)))
-        status, self.K[0], self.dK[:, 0] = self.evaluate(times[0], x, dx)
-        if status or not count:
+        if self._begin(times, x, dx, sides) or not count:
             return 0, kept
         if self.compiled:
             taken = self._compiled_steps(times, x, dx, sides, columns, kept)
         else:
             taken = self._plain_steps(times, x, dx, sides, columns, kept)
         return taken, [part[:taken] for part in kept]
+
+    def _begin(self, times: Array, x: Array, dx: Array, sides: Array) -> int:
+        """Evaluate the first stage; where an event has just been, with the slopes of the side that is ahead."""
+        status, self.K[0], self.dK[:, 0] = self.evaluate(times[0], x, dx)
+        if not status and len(times) > 1 and np.isnan(sides[0]).any():
+            ahead = _ASIDE * (times[1] - times[0])
+            _, _, self.dK[:, 0] = self.evaluate(times[0] + ahead, x + ahead * self.K[0], dx)
+        return status
+
+    def tangents_to_event(self, t: float, end: float, x: Array, dx: Array, sides: Array) -> Array:
+        """Return the tangents at a time at which guards have just changed sides, by the slopes of the side before.
+
+        Stages at the end of the step are about where the guards are zero, on either side by chance.
+        """
+        self._begin(np.array([t, end]), x, dx, sides)
+        return self._step(t, end, x, dx, sides)[2]
+
+    def _step(
+        self, t: float, end: float, x: Array, dx: Array, kept_to: Array | None = None
+    ) -> tuple[int, Array, Array]:
+        """Return the status, states and tangents at the end of a step whose first stage is known.
+
+        Tangents of the rates are taken where the guards are on the sides that are to be kept to, if any.
+        """
+        method, stages, h = self.method, self.method.stages, end - t
+        for s in range(1, stages + 1):
+            weights, when = (method.A[s, :s], t + method.c[s] * h) if s < stages else (method.b, end)
+            stage = x + h * (weights @ self.K[: len(weights)])
+            dstage = dx + h * np.einsum("j,kji->ki", weights, self.dK[:, : len(weights)])
+            status, self.K[s], self.dK[:, s] = self.evaluate(when, stage, dstage)
+            if status:
+                break
+            if kept_to is not None and s < stages:
+                self._keep_to(kept_to, s, (t, x), (when, stage), dstage)
+        return status, stage, dstage
+
+    def _keep_to(
+        self, sides: Array, s: int, begin: tuple[float, Array], stage: tuple[float, Array], dstage: Array
+    ) -> None:
+        """Take the tangents of a stage that is beyond a border anew from before it, on the straight way there."""
+        share = 1.0
+        for trial in range(_TRIALS):
+            beyond = self.crossed(sides)
+            if not beyond.any():
+                return
+            before, after = sides[0][beyond], self.out[self.guards][beyond]
+            share *= float(np.min(before / (before - after))) * (1.0 - min(0.5, _ASIDE * 4.0**trial))
+            when, x = begin[0] + share * (stage[0] - begin[0]), begin[1] + share * (stage[1] - begin[1])
+            _, _, self.dK[:, s] = self.evaluate(when, x, dstage)
 
     def _compiled_steps(
         self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]
@@ -115,18 +166,11 @@ class Steps:
     def _plain_steps(
         self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]
     ) -> int:
-        method, stages = self.method, self.method.stages
+        stages = self.method.stages
         states, dstates, signals, dsignals = kept
         for taken, (t, end) in enumerate(zip(times[:-1].tolist(), times[1:].tolist(), strict=True)):
-            h = end - t
-            for s in range(1, stages + 1):
-                weights, when = (method.A[s, :s], t + method.c[s] * h) if s < stages else (method.b, end)
-                stage = x + h * (weights @ self.K[: len(weights)])
-                dstage = dx + h * np.einsum("j,kji->ki", weights, self.dK[:, : len(weights)])
-                status, self.K[s], self.dK[:, s] = self.evaluate(when, stage, dstage)
-                if status:
-                    return taken
-            if not np.isfinite(self.out).all() or self.crossed(sides).any():
+            status, stage, dstage = self._step(t, end, x, dx)
+            if status or not np.isfinite(self.out).all() or self.crossed(sides).any():
                 return taken
             x[:], dx[:] = stage, dstage
             self.K[0], self.dK[:, 0] = self.K[stages], self.dK[:, stages]

@@ -13,7 +13,9 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.diagrams import pendulum
+from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.sweep.axes import Axes
+from cstormpy.simulation.wiring import compile_diagram
 
 RNG = np.random.default_rng(0)
 
@@ -455,6 +457,60 @@ def test_the_same_number_is_not_varied_twice(sim):
             sim.sweep(pendulum, twice, ["plant.q"], T=0.1, rods=2)
     found = sim.sweep(pendulum, {"plant:q0[0]": [0.1], "plant.q0[1]": [0.3]}, lambda out: out.x[0, :2], T=0.1, rods=2)
     assert found.value[0, 0].tolist() == [0.1, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("plant.link2.mass", [0.5, 2.0]),
+        ("link2.mass", [0.5, 2.0]),
+        ("link1.com", [[0.2, 0.0, 0.0], [0.5, 0.1, 0.0]]),
+        ("plant.gravity[1]", [-1.6, -9.0]),
+        ("plant.q0[0]", [0.1, 0.2]),
+        ("mix.K[0, 1]", [0.5, 2.0]),
+    ],
+)
+def test_names_are_those_of_tune(sim, name, values):
+    """Numbers of mechanisms, and of matrices, were known to `tune` and unknown here."""
+
+    def build(sim):
+        bd = pendulum.build(sim, rods=2)
+        bd.connect(bd.blocknames["plant"][0], bd.GAIN(np.array([[1.0, 2.0], [3.0, 4.0]]), name="mix"))
+        bd.connect(bd.blocknames["mix"], bd.NULL(name="sink"))
+        return bd
+
+    def measure(out):
+        return np.append(out.signal("mix")[-1], out.x[-1])
+
+    found = sim.sweep(build, {name: values}, measure, T=0.3, watch=["mix"])
+    for value, end in zip(values, found.value, strict=True):
+        bd = build(sim)
+        compile_diagram(bd)
+        Parameters(bd, name).set(np.atleast_1d(value))
+        np.testing.assert_allclose(end, measure(sim.run(bd, T=0.3, watch=["mix"])), rtol=1e-12, atol=1e-15)
+    assert np.ptp(found.value, axis=0).max() > 1e-3
+    bd = build(sim)
+    compile_diagram(bd)
+    before = Parameters(bd, name).get()
+    sim.sweep(bd, {name: values}, measure, T=0.1, watch=["mix"], workers=1)
+    np.testing.assert_array_equal(Parameters(bd, name).get(), before)
+
+
+def test_numbers_of_a_mechanism_are_set_together_and_none_twice(sim):
+    both = {"link1.mass": [0.5, 2.0], "link2.mass": [3.0, 1.5]}
+    found = sim.sweep(pendulum, both, lambda out: out.x[-1], T=0.3, rods=2)
+    for i, first in enumerate(both["link1.mass"]):
+        for j, second in enumerate(both["link2.mass"]):
+            bd = pendulum.build(sim, rods=2)
+            compile_diagram(bd)
+            Parameters(bd, list(both)).set(np.array([first, second]))
+            np.testing.assert_allclose(found.value[i, j], sim.run(bd, T=0.3).x[-1], rtol=1e-12)
+    with pytest.raises(cs.InvalidValue, match="link1"):
+        sim.sweep(pendulum, {"link1.mass": [1.0], "plant.link1.mass": [1.0]}, final, T=0.1, rods=2)
+    impossible = sim.sweep(pendulum, {"link1.mass": [1.0, -1.0]}, final, T=0.1, rods=2)
+    assert impossible.failed.tolist() == [False, True] and "mass" in impossible.reasons[(1,)]
+    short = sim.sweep(pendulum, {"link1.com": [[0.1, 0.0]]}, final, T=0.1, rods=2)
+    assert "link1.com: expected 3 numbers" in short.reasons[(0,)]
 
 
 def test_what_is_no_diagram_is_refused(sim):

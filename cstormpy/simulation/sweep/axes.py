@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, shown, unknown_name
+from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.recording import memory
 from cstormpy.simulation.sweep.workers import AxisTarget
 
@@ -214,12 +215,30 @@ def meant(name: str, bd: Any, build: Callable[..., Any] | None, fixed: Mapping[s
             return AxisTarget(name, "parameter", block, numbered["name"], int(numbered["index"]))
     elif others and name.isidentifier():
         return AxisTarget(name, "option")
+    tuned = _tuned(name, bd)
+    if tuned is not None:
+        return tuned
     mark = ":" if ":" in name else "."
     tunable = [f"{b.name}{mark}{p}" for b in bd.blocklist for p in b._parameters]
     raise unknown_name("axis", name, [*options, *bd.statenames, *tunable])
 
 
-def check_twice(varied: Sequence[AxisTarget]) -> None:
+def _tuned(name: str, bd: Any) -> AxisTarget | None:
+    """Return the target of a name by which `tune` finds numbers: an entry of an array, one of a mechanism."""
+    try:
+        entries = Parameters(bd, name).entries
+    except UnknownName:
+        return None
+    one = entries[0]
+    if one.state is not None:
+        return None
+    if one.index is not None and one.attribute in one.block._parameters and len(entries) == 1:
+        shape = np.shape(getattr(one.block, one.attribute))
+        return AxisTarget(name, "parameter", one.block.name, one.attribute, int(np.ravel_multi_index(one.index, shape)))
+    return AxisTarget(name, "number")
+
+
+def check_twice(varied: Sequence[AxisTarget], bd: Any) -> None:
     """Refuse two axes that set the same number.
 
     Raises
@@ -227,6 +246,9 @@ def check_twice(varied: Sequence[AxisTarget]) -> None:
     InvalidValue
         Naming both.
     """
+    numbers = [v.name for v in varied if v.kind == "number"]
+    if len(numbers) > 1:
+        Parameters(bd, numbers)  # which refuses them
     for k, one in enumerate(varied):
         for other in varied[:k]:
             same = one.kind == "parameter" and (one.block, one.parameter) == (other.block, other.parameter)

@@ -9,7 +9,7 @@ import queue
 import types
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from cstormpy.errors import DiagramError, InvalidType, shown
 from cstormpy.file_writer import file_path
 from cstormpy.mechanism import Mechanism
 from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.sweep.axes import Axes, accepted, check_size, check_twice, meant
@@ -192,13 +193,14 @@ def _sweep(job: Job, axes: Axes, count: int, how: SweepSettings) -> Sweep:
     values = dict(zip(axes.names, axes.run(0), strict=True))
     bd = first.diagram({name: values[name] for name in axes.names if name in options and name not in job.fixed})
     job.varied = tuple(meant(name, bd, job.build, job.fixed) for name in axes.names)
-    check_twice(job.varied)
+    check_twice(job.varied, bd)
     about = _about(job, bd)
     _watch(job, bd)
     check_pickling(job, axes, how.executor)
     log = None if how.resume is None else Log(how.resume, header(axes, about))
     records: dict[int, Record] = {} if log is None else log.records
-    with Interrupts() as interrupts:
+    numbers = [v.name for v in job.varied if v.kind == "number"]
+    with Interrupts() as interrupts, Parameters(bd, numbers).kept() if numbers else nullcontext():
         going = SweepRuns(job, axes, records, (lambda found: None) if log is None else log.append, interrupts)
         try:
             order = axes.order([v.name for v in job.varied if v.kind == "option"])

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.arrays import as_floats
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.reporting import notice_once
+from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.measures import Measured, measured
@@ -25,7 +27,10 @@ _KEPT = 8
 
 
 class AxisTarget(NamedTuple):
-    """The target of an axis: an option of the builder, a state, or a parameter of a block, or one number of it."""
+    """The target of an axis.
+
+    It is an option of the builder, a state, a parameter of a block or one number of it, or what `tune` has by the name.
+    """
 
     name: str
     kind: str
@@ -121,6 +126,9 @@ class Worker:
             for varied, value in pairs:
                 if varied.kind == "parameter":
                     set_parameter(bd, varied, value)
+            for varied, value in pairs:
+                if varied.kind == "number":
+                    set_numbers(bd, varied.name, value)
             out = self._simulate(bd, {v.name: value for v, value in pairs if v.kind == "state"})
             if out.status == "interrupted":
                 raise KeyboardInterrupt
@@ -185,6 +193,15 @@ def set_parameter(bd: Any, varied: AxisTarget, value: Any) -> None:
         raise
     except Exception as error:
         raise InvalidValue(f"{varied.name}: cannot be set to {value!r}: {type(error).__name__}: {error}") from error
+
+
+def set_numbers(bd: Any, name: str, value: Any) -> None:
+    """Set what `tune` has by a name: numbers of a block, or of the mechanism of blocks."""
+    found = Parameters(bd, name)
+    numbers = np.ravel(as_floats(value, name))
+    if numbers.size != len(found.entries):
+        raise ShapeError(f"{name}: expected {len(found.entries)} numbers, got {shown(value)}")
+    found.set(numbers)
 
 
 # ---------------------------------------------------------------- what an executor calls

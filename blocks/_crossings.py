@@ -107,6 +107,11 @@ class Crossing:
         if self._reset is not None and state_map is not None:
             self.reset(t, state_map[self.block])
 
+    @property
+    def acts(self) -> bool:
+        """True where something is done at the crossing, beside ending a step there."""
+        return self._action is not None or self._reset is not None
+
     def told(self) -> str:
         """Return what has happened at the crossing."""
         return self._told if isinstance(self._told, str) else self._told()

@@ -200,6 +200,7 @@ def cart(sim, *more):
     [
         (lambda bd: bd.RELAY(name="relay"), {}, "block 'relay' locates events"),
         (lambda bd: bd.FUNCTION(lambda x: float(hash(str(x)) % 7), name="odd"), {}, "block 'odd' cannot be written"),
+        (lambda bd: bd.INTEGRATOR(max=1.0, name="full"), {}, "block 'full' has limits of its states"),
         (lambda bd: bd.GAIN(2.0, name="two"), {"solver": "RK44"}, "did you mean 'RK4'"),
         (lambda bd: bd.GAIN(2.0, name="two"), {"solver": "DOP853"}, "two estimates"),
         (lambda bd: bd.GAIN(2.0, name="two"), {"parameters": ["x.x0"]}, "has no say"),
@@ -214,6 +215,42 @@ def test_what_cannot_be_exported_is_refused_by_name(tmp_path, make, options, mes
     with pytest.raises(CstormError, match=message):
         sim.to_fmu(cart(sim, make), tmp_path / "it.fmu", outputs=["x"], binary=False, **options)
     assert not (tmp_path / "it.fmu").exists()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("solver", "within"), [("RK4", 1e-5), ("RK45", 1e-7)])
+def test_blocks_with_kinks_are_exported_as_they_are(tmp_path, solver, within):
+    """Where only a step of a run would end they were refused, PIDCONTROLLER without any remedy."""
+    sim = simulation()
+
+    def controlled():
+        bd = sim.blockdiagram()
+        x, wanted = bd.INTEGRATOR(1.0, name="x"), bd.CONSTANT(0.0, name="wanted")
+        pid, limit = bd.PIDCONTROLLER(P=4.0, I=3.0, low=-0.5, high=0.3), bd.SATURATION(low=-0.4, high=0.2)
+        for begin, end in ((wanted, pid.reference), (x, pid.measured), (pid, limit), (limit, x)):
+            bd.connect(begin, end)
+        return bd
+
+    unit = sim.to_fmu(controlled(), tmp_path / "kinks.fmu", [], ["x"], solver=solver, step=STEP, rtol=1e-9, atol=1e-11)
+    found = fmpy.simulate_fmu(str(unit), stop_time=4.0, output_interval=STEP)
+    out = sim.run(controlled(), T=4.0, rtol=1e-10, atol=1e-12, dt=STEP, watch=["x"])
+    at = np.searchsorted(out.t, found["time"] - 1e-6)
+    assert len(out.events) >= 2
+    np.testing.assert_allclose(found["x[0]"], np.ravel(out.signal("x"))[at], rtol=0, atol=within)
+
+
+def test_a_source_that_jumps_may_be_given_from_outside(tmp_path):
+    """The message said to make it an input, where it was refused again."""
+    sim = simulation()
+
+    def pushed():
+        bd = sim.blockdiagram()
+        bd.connect(bd.STEP(T=0.5, name="push"), bd.INTEGRATOR(name="x"))
+        return bd
+
+    with pytest.raises(cs.DiagramError, match=r"block 'push' declares when it jumps.*inputs=\['push'\]"):
+        sim.to_fmu(pushed(), tmp_path / "it.fmu", [], ["x"], binary=False)
+    assert sim.to_fmu(pushed(), tmp_path / "it.fmu", ["push"], ["x"], binary=False).exists()
 
 
 class Cubic(FunctionBlock):

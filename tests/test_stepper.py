@@ -96,7 +96,10 @@ def test_what_fails_leaves_it_where_it_stood(stepper):
     [
         (lambda bd, x: bd.connect(x, bd.ZOH(bd.clock(0.1), name="hold")), "block 'hold' is sampled"),
         (lambda bd, x: bd.connect(x, bd.RELAY(name="relay")), "block 'relay' locates events; only a run handles"),
-        (lambda bd, x: bd.connect(bd.STEP(name="late"), bd.NULL()), "a source declares when it jumps"),
+        (
+            lambda bd, x: bd.connect(bd.STEP(name="late"), bd.NULL()),
+            "block 'late' declares when it jumps.*inputs=\\['late'\\]",
+        ),
     ],
 )
 def test_what_belongs_to_a_run_is_refused(add, message):
@@ -145,3 +148,36 @@ def test_loops_stay_closed_as_in_a_run():
         one.step([60.0], 2.0)
     with pytest.raises(BlockError, match=r"step: at t = .*: loop pin: .*; take shorter steps, substeps="):
         many.step(hard[:, None], 2.0)
+
+
+@pytest.mark.parametrize("make", [lambda bd: bd.STEP(T=0.5, name="push"), lambda bd: bd.RELAY(name="push")])
+def test_what_only_a_run_handles_may_be_given_from_outside(make):
+    """Messages said to make it an input, where it was refused again."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    for ask in (steps := sim.stepper, lambda *given: sim.batch_stepper(*given, count=1)):
+        bd = sim.blockdiagram()
+        x = bd.INTEGRATOR(1.0, name="x")
+        push = make(bd)
+        if push.nin:
+            bd.connect(x, push)
+        bd.connect(push, x)
+        stepper = ask(bd, ["push"], ["x"])
+        given = [2.0] if ask is steps else [[2.0]]
+        assert np.ravel(stepper.step(given, 0.25)) == 1.5
+
+
+def test_a_block_with_kinks_is_stepped_as_it_is():
+    """Its kinks are where a run ends a step, which is all; it was refused, PIDCONTROLLER without any remedy."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, push = bd.INTEGRATOR(1.0, name="x"), bd.CONSTANT(0.0, name="push")
+    pid, limit = bd.PIDCONTROLLER(P=4.0, I=3.0, low=-0.5, high=0.3), bd.SATURATION(low=-0.4, high=0.2)
+    bd.connect(push, pid.reference)
+    bd.connect(x, pid.measured)
+    bd.connect(pid, limit)
+    bd.connect(limit, x)
+    stepper = sim.stepper(bd, ["push"], ["x"], substeps=10)
+    for _ in range(40):
+        (found,) = stepper.step([0.0], 0.1)
+    out = sim.run(bd, T=4.0, rtol=1e-10, atol=1e-12, watch=["x"])
+    assert len(out.events) >= 2 and found == pytest.approx(np.ravel(out.signal("x"))[-1], abs=1e-5)

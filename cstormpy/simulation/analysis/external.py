@@ -19,6 +19,7 @@ from cstormpy.kernels.stepping_code import Steps
 from cstormpy.simulation.analysis.analysis_start import started, state_vector
 from cstormpy.simulation.analysis.model import (
     AssemblyWithInputs,
+    Input,
     inputs_of,
     labels,
     named_once,
@@ -66,8 +67,8 @@ def stepped_by_others(
     """Return a diagram with nothing but continuous states, translated by a kind of walk through it."""
     feed_open_inputs(bd, inputs, f"{who}: inputs")
     with started(sim, bd, x, 0.0, who) as (diagram, simstate, t, state):
-        refuse_more_than_states(diagram, simstate, who)
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{who}: inputs"), f"{who}: inputs"), True, who)
+        refuse_more_than_states(diagram, simstate, moved, who)
         watched = find_signals(bd, outputs, f"{who}: outputs")
         try:
             assembly = walk(diagram, moved)
@@ -223,30 +224,34 @@ def fixed_method(solver: Any, what: str) -> Tableau:
     return method
 
 
-def refuse_more_than_states(diagram: Any, simstate: Any, who: str) -> None:
-    """Refuse what happens between two steps: ticks, located events, declared jumps."""
+def refuse_more_than_states(diagram: Any, simstate: Any, moved: list[Input], who: str) -> None:
+    """Refuse what happens between two steps: ticks, events that do something, declared jumps."""
     sampled = [b.name for b in diagram.cells]
     if sampled:
         _refuse(who, sampled[0], "is sampled", "sampled blocks")
-    _refuse_events(diagram, simstate, who)
-    if len(simstate.eventq):
-        _refuse_jumps(who)
+    _refuse_events(diagram, simstate, moved, who)
+    for _, source in simstate.eventq.pop_until(math.inf):
+        _refuse_jumps(source, moved, who)
 
 
-def refuse_more_than_samples(diagram: Any, simstate: Any, who: str) -> list[float]:
-    """Refuse located events and the jumps of sources; return the times at which sampled blocks jump between ticks."""
-    _refuse_events(diagram, simstate, who)
+def refuse_more_than_samples(diagram: Any, simstate: Any, moved: list[Input], who: str) -> list[float]:
+    """Refuse events that do something, and jumps of sources; return when sampled blocks jump between ticks."""
+    _refuse_events(diagram, simstate, moved, who)
     declared = [(t, source) for t, source in simstate.eventq.pop_until(math.inf) if not isinstance(source, Clock)]
-    if any(source not in diagram.cells for _, source in declared):
-        _refuse_jumps(who)
+    for _, source in declared:
+        if source not in diagram.cells:
+            _refuse_jumps(source, moved, who)
     return [float(t) for t, _ in declared]
 
 
-def _refuse_events(diagram: Any, simstate: Any, who: str) -> None:
-    for _, block in simstate.crossing_detectors:
-        _refuse(who, block.name, "locates events", "located events", "make it with locate=False if it takes that, or ")
+def _refuse_events(diagram: Any, simstate: Any, moved: list[Input], who: str) -> None:
     for bound in diagram.bounds:
         _refuse(who, bound.block.name, "has limits of its states", "limits of states")
+    for detector, block in simstate.crossing_detectors:
+        owner = getattr(detector, "block", block)
+        if getattr(detector, "acts", True) and not _replaced(owner, moved):  # at a kink a step ends, which is all
+            remedy = "make it with locate=False if it takes that, or "
+            _refuse(who, block.name, "locates events", "located events", remedy)
 
 
 def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "") -> NoReturn:
@@ -256,5 +261,18 @@ def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "") -> NoRe
     )
 
 
-def _refuse_jumps(who: str) -> NoReturn:
-    raise DiagramError(f"{who}: a source declares when it jumps, which only a run handles; give it as an input instead")
+def _replaced(block: Any, moved: list[Input]) -> bool:
+    """Tell whether all that a block gives comes from outside instead, so that it does not matter what it would do."""
+    given = {i.signal.key for i in moved}
+    own = {(id(block), port) for port in range(getattr(block, "nout", 0))}
+    return getattr(block, "blockclass", "") in ("source", "function") and own <= given
+
+
+def _refuse_jumps(source: Any, moved: list[Input], who: str) -> None:
+    if _replaced(source, moved):
+        return
+    name = getattr(source, "name", None)
+    what, asked = (f"block {name!r}", f"inputs=[{name!r}]") if name else ("a function", "an input")
+    raise DiagramError(
+        f"{who}: {what} declares when it jumps, which only a run handles; put in what it gives by {asked}"
+    )

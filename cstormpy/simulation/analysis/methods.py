@@ -105,7 +105,8 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-            Of continuous blocks, without clocks, located events and declared jumps, which are those of a run.
+            Of continuous blocks, without clocks, events that change something and declared jumps, which are those of a
+            run, but for blocks whose outputs are all among the inputs. Where an output only bends no step ends.
         inputs : list
             Ports as in `linearize`, whose signals are replaced: outputs, or input ports by name, as ``"plant.tau"``;
             one that nothing is wired to gets a CONSTANT of zeros, which stays in the diagram, as there.

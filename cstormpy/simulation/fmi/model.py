@@ -87,8 +87,8 @@ def model_of(
         if tuned is not None:  # what the equations take for granted of their values would not hold for others
             stack.enter_context(tuned.moved())
         diagram, simstate, _, _ = stack.enter_context(started(sim, bd, None, 0.0, what))
-        jumps = refuse_more_than_samples(diagram, simstate, what)
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), True, what)
+        jumps = refuse_more_than_samples(diagram, simstate, moved, what)
         watched = named_once(find_signals(bd, outputs, f"{what}: outputs"), f"{what}: outputs")
         try:
             assembly = _WithoutPython(diagram, moved)

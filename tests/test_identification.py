@@ -376,3 +376,16 @@ def test_times_that_fall_are_refused_by_row():
     log["t"][[30, 31]] = log["t"][[31, 30]]
     with pytest.raises(cs.InvalidValue, match=r"data, t: falls from .* in row 31; sort the rows"):
         cs.identify(mech, log, [f"{mech.links[0].name}.mass"])
+
+
+def test_what_is_left_of_the_torques_is_told():
+    """A log in degrees gave a table of numbers and small errors, and no word of how badly they fit."""
+    arm = library.planar_2r().with_gravity((0.0, -9.81, 0.0))
+    log = a_log(arm)
+    good = cs.identify(arm, log)
+    assert good.misfit.max() < 1e-6 and "left of the torques: shoulder" in str(good) and "much" not in str(good)
+    noisy = cs.identify(arm, log | {"tau": log["tau"] * (1.0 + 0.1 * np.tile([1.0, -1.0], 150)[:, None])})
+    np.testing.assert_allclose(noisy.misfit, 0.1, atol=0.02)
+    for wrong in ({"q": np.rad2deg(log["q"])}, {"tau": log["tau"][:, ::-1]}):
+        found = cs.identify(arm, log | wrong)
+        assert found.misfit.max() > 0.5 and "that is much: look at signs, units" in str(found)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 
+#: Where more than this part of a motor's torque is left over, a model that does not fit is the likely reason.
+_MUCH = 0.5
+
+
 class Identification:
     """The result of `identify`.
 
@@ -98,6 +102,12 @@ class Identification:
         """
         return with_values(self._given, self._unknowns, self.values, self.plain)
 
+    @property
+    def misfit(self) -> Array:
+        """Part of each joint's torque that is left over, by roots of mean squares, (n,); NaN where there is none."""
+        left, whole = (np.sqrt(np.mean(part**2, axis=0)) for part in (self.residuals, self.torques))
+        return np.asarray(np.where(whole > 0.0, left, np.nan) / np.where(whole > 0.0, whole, 1.0))
+
     def table(self) -> list[tuple[str, float, float]]:
         """Return base parameters with value and standard error."""
         return [
@@ -118,9 +128,22 @@ class Identification:
             lines.append(f"without effect on any torque: {', '.join(self.base.without_effect)}")
         if self.undetermined:
             lines.append(f"not excited by these data: {'; '.join(self.undetermined)}")
+        lines += self._left_over()
         if not self.plain:
             lines.append("the plain least squares are impossible; links are held to what bodies can have")
         return "\n".join(lines)
+
+    def _left_over(self) -> list[str]:
+        """Return what is left of the torques of motors, and what to look for where that is much."""
+        motors = [k for k in np.flatnonzero(self._given.actuated_mask) if np.isfinite(self.misfit[k])]
+        if not motors:
+            return []
+        parts = [f"{self._given.names[k]} {100.0 * self.misfit[k]:.2g} %" for k in motors]
+        lines = [f"left of the torques: {', '.join(parts)}"]
+        if self.misfit[motors].max() > _MUCH:
+            hint = "signs, units and order of the logged columns, and what the mechanism does not model"
+            lines.append(f"that is much: look at {hint}")
+        return lines
 
     def __repr__(self) -> str:
         told = f"{self.rank} of {len(self.base)} base parameters determined"

@@ -25,6 +25,9 @@ POINTS = 400
 SIZE = (10.0, 7.0)
 """Width and height [inches]."""
 
+_COLUMNS = 4
+"""Most names beside one another above axes."""
+
 ENORMOUS = 1e11
 """A cost above this is what a motion that is not finite was given: it is left out of the history."""
 
@@ -38,8 +41,8 @@ def draw(solution: Solution, frames: int) -> Figure:
     FigureCanvasAgg(figure)
     (joints, motion), (torques, history) = figure.subplots(2, 2)
     at = solution.at(np.linspace(0.0, solution.duration, POINTS))
-    draw_joints(joints, at)
-    draw_torques(torques, at, solution.problem.limits)
+    draw_joints(joints, at, above=True)
+    draw_torques(torques, at, solution.problem.limits, above=True)
     shown = solution.at(np.linspace(0.0, solution.duration, max(2, frames)))
     draw_frames(motion, solution.mechanism, shown.q)
     motion.set_title(f"every {solution.duration / (len(shown) - 1):.3g} s", fontsize="medium")
@@ -60,20 +63,43 @@ def units(mech: Mechanism) -> tuple[str, str]:
     return ("rad or m", "N m or N") if turns.any() else ("m", "N")
 
 
-def draw_joints(axes: Any, at: Samples) -> None:
-    """Draw the positions of all joints over time into axes of matplotlib."""
-    for name, column in zip(at.mech.names, at.q.T, strict=True):
+def draw_joints(axes: Any, at: Samples, above: bool = False) -> None:
+    """Draw the positions of all joints over time into axes of matplotlib, their names within or `above` these."""
+    for name, column in zip(_labels(at.mech, ("rad", "m")), at.q.T, strict=True):
         axes.plot(at.t, column, label=name)
     axes.set(xlabel="t [s]", ylabel=f"q [{units(at.mech)[0]}]")
-    axes.legend(frameon=False)
+    _name_lines(axes, at.mech.n, above)
 
 
-def draw_torques(axes: Any, at: Samples, limits: Sequence[JointLimit] = ()) -> None:
-    """Draw the torques of the motors over time, with their limits as dotted lines."""
+def _labels(mech: Mechanism, kinds: tuple[str, str]) -> list[str]:
+    """Return the names of the coordinates, with their units where these differ."""
+    turns = turning(mech)
+    mixed = turns.any() and not turns.all()
+    return [
+        f"{name} [{kinds[not turn]}]" if mixed else name for name, turn in zip(mech.names, turns.tolist(), strict=True)
+    ]
+
+
+def _name_lines(axes: Any, count: int, above: bool) -> None:
+    """Write the names of so many lines into axes, or above them, where they are on none of the lines."""
+    if above:
+        columns = min(count, _COLUMNS)
+        axes.legend(
+            frameon=False, loc="lower left", bbox_to_anchor=(-0.02, 0.99), ncols=columns, fontsize="small",
+            columnspacing=1.2, handlelength=1.5,
+        )  # fmt: skip
+    else:
+        axes.legend(frameon=False)
+
+
+def draw_torques(axes: Any, at: Samples, limits: Sequence[JointLimit] = (), above: bool = False) -> None:
+    """Draw the torques of the motors over time, with their limits as dotted lines; colours are those of the joints."""
+    labels = _labels(at.mech, ("N m", "N"))
     torque_limits = next((limit for limit in limits if limit.kind == "torque"), None)
     drawn = set()
     for name in at.mech.actuated:
-        line = axes.plot(at.t, at.tau[:, at.mech.joint_index(name)], label=name)[0]
+        k = at.mech.joint_index(name)
+        line = axes.plot(at.t, at.tau[:, k], label=labels[k], color=f"C{k}")[0]
         if torque_limits is None or name not in torque_limits.columns:
             continue
         c = torque_limits.columns.index(name)
@@ -82,7 +108,7 @@ def draw_torques(axes: Any, at: Samples, limits: Sequence[JointLimit] = ()) -> N
                 axes.axhline(bound, color=line.get_color(), linewidth=0.8, linestyle=":")
                 drawn.add(bound)
     axes.set(xlabel="t [s]", ylabel=f"torque [{units(at.mech)[1]}]")
-    axes.legend(frameon=False)
+    _name_lines(axes, len(at.mech.actuated), above)
 
 
 def draw_frames(axes: Any, mech: Mechanism, q: Array) -> None:
@@ -90,8 +116,13 @@ def draw_frames(axes: Any, mech: Mechanism, q: Array) -> None:
     shape = skeleton(mech)
     for k, posture in enumerate(q):
         shade = 0.15 + 0.85 * k / max(len(q) - 1, 1)
-        for line in (line for link in shape.place(shape.poses(posture)).lines for line in link):
-            axes.plot(line @ shape.right, line @ shape.up, color="tab:blue", alpha=shade, linewidth=1.5)
+        look = {"color": "tab:blue", "alpha": shade}
+        lines = [line for link in shape.place(shape.poses(posture)).lines for line in link]
+        for line in lines:
+            axes.plot(line @ shape.right, line @ shape.up, linewidth=1.5, **look)
+        if not lines:  # bodies that reach nowhere, as a free one: where they are
+            places = mech.forward_kinematics(posture)[:, :3, 3]
+            axes.plot(places @ shape.right, places @ shape.up, "o", **look)
     _name_directions(axes, shape)
 
 

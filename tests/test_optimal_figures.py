@@ -1,0 +1,57 @@
+"""Figures of motions: lines can be told apart, names stand on none of them, and all bodies are seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from matplotlib.colors import same_color
+from matplotlib.figure import Figure
+
+import cstormpy as cs
+from cstormpy.mechanism import library
+from cstormpy.optimal import Effort, Problem
+from cstormpy.optimal.plotting import draw_frames, draw_joints, draw_torques
+
+
+@pytest.fixture
+def axes():
+    return Figure(layout="constrained").subplots()
+
+
+def body():
+    return cs.Mechanism([cs.Link("b", None, cs.Free(), mass=2.0, inertia=np.diag([0.1, 0.2, 0.3]))])
+
+
+def test_the_torque_of_a_joint_has_the_colour_of_its_position():
+    """The elbow of an acrobot was orange above and blue below."""
+    problem = Problem(library.acrobot(), duration=1.0, start=[0, 0], end={"elbow": 1.0}, objective=Effort(), points=8)
+    (above, below), at = Figure().subplots(2), problem.motion()
+    draw_joints(above, at)
+    draw_torques(below, at)
+    (torque,), positions = below.lines, {line.get_label(): line for line in above.lines}
+    assert torque.get_label() == "elbow" and same_color(torque.get_color(), positions["elbow"].get_color())
+
+
+def test_names_stand_above_the_axes_of_a_solution():
+    """Seven names covered the ends of the lines."""
+    arm = library.arm7()
+    solved = Problem(
+        arm, duration=1.5, start=np.zeros(7), end=np.full(7, 0.2), objective=Effort(), points=6, limits=None
+    )
+    figure = solved.solve(iterations=2, refine=False, progress=False).plot()
+    figure.canvas.draw()
+    for axes in (figure.axes[0], figure.axes[2]):
+        assert axes.get_legend().get_window_extent().y0 >= axes.get_window_extent().y1 - 2.0
+        assert axes.get_legend().get_window_extent().y1 <= figure.bbox.y1
+
+
+def test_where_units_differ_each_name_has_its_own(axes):
+    problem = Problem(body(), duration=1.0, start=np.zeros(6), end=np.ones(6), objective=Effort(), points=6)
+    draw_joints(axes, problem.motion())
+    assert [line.get_label() for line in axes.lines] == [f"b[{k}] [{'m' if k < 3 else 'rad'}]" for k in range(6)]
+
+
+def test_a_free_body_is_seen(axes):
+    """It has no lines; the picture was empty."""
+    draw_frames(axes, body(), np.linspace([0.0] * 6, [0.5, 0.2, 0.0, 0.0, 0.0, 1.0], 5))
+    assert [line.get_xydata().tolist() for line in axes.lines][-1] == [[0.5, 0.2]] and len(axes.lines) == 5

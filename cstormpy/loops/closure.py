@@ -187,7 +187,7 @@ def rows_of_constraints(mech: Linkage) -> tuple[ConstraintRows, ...]:
 def constraint_names(mech: Linkage) -> tuple[str, ...]:
     """Return what the rows of the constraints are, as "coupler - rocker: x"."""
     loops = [f"{loop.name}: {label}" for loop in mech.loops if isinstance(loop, Loop) for label in loop.labels]
-    return (*loops, *(f"{r.constraint.name}: {label}" for r in rows_of_constraints(mech) for label in r.labels))
+    return (*loops, *(name for rows in rows_of_constraints(mech) for name in rows.names))
 
 
 def ends_of(mech: Linkage, row: int) -> str:
@@ -205,7 +205,7 @@ def ends_of(mech: Linkage, row: int) -> str:
 def angular_rows(mech: Linkage) -> NDArray[np.bool_]:
     """Return which rows of the constraints close rotations, (m,)."""
     loops = [closed for c in chains_of(mech) for closed in (c.rows < 3).tolist()]
-    return np.array([*loops, *(False for r in rows_of_constraints(mech) for _ in r.labels)], dtype=bool)
+    return np.array([*loops, *(False for rows in rows_of_constraints(mech) for _ in rows.names)], dtype=bool)
 
 
 def closure_at(mech: Linkage, **given: ArrayLike) -> tuple[Samples, Closure]:
@@ -240,9 +240,10 @@ class ConstraintRows:
             notice_once(f"constraint {constraint.name!r}: differenced, as it cannot be traced: {error}")
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the rows behind that of the constraint."""
-        return tuple(f"row {k}" for k in range(self.count))
+    def names(self) -> tuple[str, ...]:
+        """Names of the rows: that of the constraint, of several with their places."""
+        name = self.constraint.name
+        return (name,) if self.count == 1 else tuple(f"{name}: row {k}" for k in range(self.count))
 
     @property
     def text(self) -> str:

@@ -79,7 +79,7 @@ class Cut:
 def owners(mech: Mechanism) -> list[str]:
     """Return the loop or constraint of the mechanism to which each row of its constraints belongs, (m,)."""
     loops = [loop.name for loop in mech.loops if isinstance(loop, Loop) for _ in range(loop.count)]
-    return [*loops, *(rows.constraint.name for rows in rows_of_constraints(mech) for _ in rows.labels)]
+    return [*loops, *(rows.constraint.name for rows in rows_of_constraints(mech) for _ in rows.names)]
 
 
 def read_cuts(mech: Mechanism, given: Any) -> dict[str, Cut]:

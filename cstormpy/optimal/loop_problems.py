@@ -139,7 +139,7 @@ class LoopClosure(PathConstraint):
 
     def __init__(self, mech: Mechanism, rows: Indices, low: Array, high: Array, phases: Array, of: str) -> None:
         self.rows, self.angles = rows, angular_rows(mech)[rows]
-        self.names = [constraint_names(mech)[k].partition(": ")[2] for k in rows]
+        self.names = [constraint_names(mech)[k].removeprefix(of).removeprefix(": ") or "φ" for k in rows]
         self.lengths = not any(rows_of == of for rows_of in owners(mech)[_of_loops(mech) :])
         self.collocation = tuple(phases.tolist())
         super().__init__(low, high, "all", f"{self.what} of {of}")

@@ -21,7 +21,7 @@ from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.degrees import say_degrees
-from cstormpy.loops.assembly import shut
+from cstormpy.loops.assembly import refuse_of_vectors, shut
 from cstormpy.loops.linearisation import independent_joints, tangent
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
@@ -217,7 +217,13 @@ class HybridDynamics(Changing, ContinuousBlock):
         return half_turn_left(self._mech, x)
 
     def _recentre(self, t: float, x: Array) -> None:
-        recentre(self._mech, x[: self._n], x[self._n :])
+        self._shorten(x)
+
+    def _shorten(self, x: Array, **longest: float) -> None:
+        """Write a state by shorter rotation vectors where that is due."""
+        recentre(self._mech, x[: self._n], x[self._n :], **longest)
+        if self._mech.loops:
+            refuse_of_vectors(self._mech, x[: self._n])
 
     def _recentred_tangents(self, t: float, x: Array, tangents: Array) -> Array:
         return carried(self._mech, x[: self._n], x[self._n :], tangents)
@@ -226,7 +232,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         """Return the state at the start, with rotation vectors of at most π."""
         x: Array = np.array(super().getstate0(), dtype=float)
         if self._mech.ball_starts:
-            recentre(self._mech, x[: self._n], x[self._n :], np.pi)
+            self._shorten(x, longest=np.pi)
         return self.projected(x) if self._mech.loops else x
 
     @property

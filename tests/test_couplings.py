@@ -82,6 +82,8 @@ def test_a_run_keeps_what_is_coupled_together(engine):
         (lambda: cs.Coupling(1, "b"), InvalidType, "joint: expected the name of a coordinate, got 1"),
         (lambda: cs.Coupling("a", "b", np.nan), CstormError, "ratio"),
         (lambda: geared().replace(loops=[cs.Coupling("elbow", "wrist")]), UnknownName, "coordinate 'wrist' does not"),
+        (lambda: on_a_ball(cs.Coupling("wheel", "ball[2]")), InvalidValue, r"'ball\[2\]' is a part of a rotation"),
+        (lambda: geared().forward_dynamics([0.0, 1.0], [0.0, 0.0], [0.0, 0.0]), InvalidValue, "shoulder: misses"),
         (lambda: cs.Mechanism.from_urdf(GRIPPER, mimic="held"), InvalidValue, "did you mean|expected 'free' or 'hold'"),
         (lambda: held("turn", "wrist"), FileFormatError, "line 7: joint 'slide': mimic: joint 'wrist' does not exist"),
         (lambda: held('"-0.5"', '"fast"'), FileFormatError, "line 7: joint 'slide': .*multiplier: expected a finite"),
@@ -94,6 +96,26 @@ def test_a_run_keeps_what_is_coupled_together(engine):
 def test_what_cannot_be_coupled_is_named(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+def on_a_ball(*loops):
+    """Return a ball and a wheel beside it."""
+    ball, wheel = (cs.Link(joint.name, None, joint, mass=1.0, inertia=np.eye(3)) for joint in (
+        cs.Spherical(name="ball"), cs.Revolute((0, 0, 1), name="wheel")
+    ))  # fmt: skip
+    return cs.Mechanism([ball, wheel], gravity=(0, 0, 0), actuated=[], loops=loops)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_constraint_of_parts_of_a_rotation_vector_ends_a_run_at_half_a_turn(engine):
+    """It was said to be open where mech.project would close it, which made another motion of it."""
+    mech = on_a_ball(cs.Constraint(lambda q: q[3] - 2.0 * q[2], name="gear"))
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(mech, q0=[0, 0, 2.0, 4.0], qd0=[0, 0, 1.0, 2.0])
+    out = sim.run(bd, T=4.0)
+    assert out.t[-1] < np.pi - 2.0
+    assert "loop gear: misses closure by 12.6 where a rotation vector gives way" in out.message
 
 
 def held(old, new):

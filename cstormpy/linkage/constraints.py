@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -53,8 +53,11 @@ class Constraint(Value):
             raise unknown_name("constraint: kind", kind, _KINDS)
         self._set(function=function, kind=kind, name=checks.name(name, "constraint name"))
 
-    def on(self, names: Sequence[str]) -> Constraint:
-        """Return the constraint on the coordinates of a mechanism, which have these names."""
+    def on(self, names: Sequence[str], vectors: Collection[str] = ()) -> Constraint:
+        """Return the constraint on the coordinates of a mechanism, which have these names.
+
+        `vectors` are those of rotation vectors among them, to which nothing can be coupled.
+        """
         return self
 
     def __repr__(self) -> str:
@@ -70,7 +73,7 @@ class Coupling(Constraint):
     Parameters
     ----------
     joint, other : str
-        Names of coordinates: of joints that have one, or as "wrist[0]" of one of several.
+        Names of coordinates: of joints that have one, or as "wrist[0]" of one of several; none of a rotation vector.
     ratio : float
         Other than zero.
     offset : float
@@ -110,11 +113,16 @@ class Coupling(Constraint):
         shift = checks.real(offset, f"coupling {called!r}: offset")
         self._set(joint=joint, other=other, ratio=number, offset=shift, name=called, kind="position")
 
-    def on(self, names: Sequence[str]) -> Constraint:
+    def on(self, names: Sequence[str], vectors: Collection[str] = ()) -> Constraint:
         """Return the constraint on the coordinates of a mechanism, which have these names."""
         for name in (self.joint, self.other):
             if name not in names:
                 raise UnknownName(f"coupling {self.name!r}: {unknown_name('coordinate', name, names)}")
+            if name in vectors:
+                raise InvalidValue(
+                    f"coupling {self.name!r}: {name!r} is a part of a rotation vector, for which a run takes a shorter "
+                    "one at half a turn, so that nothing can follow it; couple joints of one axis"
+                )
         places = names.index(self.joint), names.index(self.other)
         return Constraint(_Follows(*places, self.ratio, self.offset), name=self.name)
 

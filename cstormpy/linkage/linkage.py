@@ -96,7 +96,7 @@ class Linkage(Value):
         )
         for loop in self.loops:
             if isinstance(loop, Constraint):
-                loop.on(names)  # refuses joints that there are not
+                loop.on(names, [names[first + k] for first in self.ball_starts for k in range(3)])  # refuses other ones
         self._drive(names if actuated is None else actuated, active)
 
     def _drive(self, actuated: Iterable[str], active: Iterable[str]) -> None:

@@ -199,6 +199,18 @@ def refuse_open(
     )
 
 
+def refuse_of_vectors(mech: Linkage, q: Array) -> None:
+    """Refuse a user's constraint that a posture leaves open whose rotation vectors have given way to shorter ones."""
+    found = closure_of(mech, q[None])
+    first, off = found.first(len(found.chains)), np.abs(found.residual()[0])
+    if (off[first:] > OPENED).any():
+        k = first + int(np.argmax(off[first:]))
+        raise InvalidValue(
+            f"loop {constraint_names(mech)[k]}: misses closure by {off[k]:.3g} where a rotation vector gives way to "
+            "the shorter one of the same rotation; let its function ask for the rotation, not for parts of its vector"
+        )
+
+
 def shut(mech: Linkage, q: Array, qd: Array, steps: int = 1) -> tuple[Array, Array]:
     """Return a state that nearly closes the loops with what it misses taken away; itself where that is nothing.
 

@@ -17,6 +17,7 @@ NaN, infinity, what is too large for a float  `NonFinite`    expected finite num
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from numbers import Real
 from types import EllipsisType
@@ -189,7 +190,7 @@ def _read(
     value: Any, what: str, expected: str = "real numbers", expected_finite: str = "finite numbers"
 ) -> NDArray[Any]:
     """Return an array of real or complex numbers, as NumPy reads it."""
-    if isinstance(value, (list, tuple)) and type(np.ma.masked) in map(type, value):
+    if isinstance(value, (list, tuple)) and _has_masked_arrays() and type(np.ma.masked) in map(type, value):
         raise InvalidValue(f"{what}: {_MASKED}")  # before NumPy warns that it becomes NaN
     try:
         array = np.asarray(value)
@@ -213,7 +214,7 @@ def _from_objects(array: NDArray[Any], what: str, value: Any, expected: str, exp
     """Return an array of Python objects as floats where each of them is a number."""
     numbers = np.empty(array.shape)
     for index, entry in np.ndenumerate(array):
-        if entry is np.ma.masked:
+        if _has_masked_arrays() and entry is np.ma.masked:
             raise InvalidValue(f"{what}: {_MASKED}")
         if isinstance(entry, (bool, np.bool_)) or not isinstance(entry, Real):
             among = " among them" if array.ndim else ""
@@ -226,9 +227,14 @@ def _from_objects(array: NDArray[Any], what: str, value: Any, expected: str, exp
     return numbers
 
 
+def _has_masked_arrays() -> bool:
+    """Tell whether anything can be masked: NumPy loads the module, some 30 ms, when it is first asked for."""
+    return "numpy.ma" in sys.modules
+
+
 def _masked(value: Any) -> bool:
     """Tell whether some numbers are masked: NumPy reads what stands under the mask."""
-    if isinstance(value, np.ma.MaskedArray):
+    if _has_masked_arrays() and isinstance(value, np.ma.MaskedArray):
         return bool(np.ma.is_masked(value))
     if not isinstance(value, (list, tuple)) or _PLAIN.issuperset(map(type, value)):
         return False

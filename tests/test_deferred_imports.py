@@ -42,6 +42,12 @@ def test_a_run_without_plots_loads_neither_pyplot_nor_most_of_scipy():
     assert said(RUN + f"print(*[name for name in {PARTS} if name in sys.modules])") == []
 
 
+def test_numbers_are_read_without_loading_masked_arrays():
+    """NumPy loads them when it is asked what a masked number is: two thirds of the first loading of a robot's file."""
+    script = "import sys, cstormpy as cs; cs.Link('rod', None, cs.Revolute((0, 0, 1)), com=[1, 2, 3])"
+    assert said(f"{script}\nprint('numpy.ma' in sys.modules)") == ["False"]
+
+
 def test_a_script_that_has_loaded_pyside_before_can_load_bdsim():
     """PySide6 looks into each module imported after it; that loaded half of one that was deferred, and failed."""
     pytest.importorskip("PySide6.QtCore")

@@ -112,7 +112,8 @@ def rigid_pose(value: ArrayLike, what: str, hint: str = "") -> Array:
     R = pose[:3, :3]
     if np.abs(R).max() > 2.0 or (error := np.abs(R.T @ R - np.eye(3)).max()) > POSE_TOLERANCE:
         raise InvalidValue(f"{what}: is not a rigid transform, its 3x3 block is not a rotation (RᵀR differs from 1)")
-    if np.linalg.det(R) < 0:
+    (a, b, c), (d, e, f), (g, h, k) = R.tolist()
+    if a * (e * k - f * h) + b * (f * g - d * k) + c * (d * h - e * g) < 0:
         raise InvalidValue(f"{what}: is not a rigid transform, its 3x3 block mirrors (determinant -1)")
     if error <= _EXACT_ROTATION:
         return pose

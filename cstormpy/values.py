@@ -26,7 +26,7 @@ def frozen(array: NDArray[S]) -> NDArray[S]:
     >>> frozen(np.array([1.0, -0.0])).flags.writeable
     False
     """
-    clean = np.where(array == 0, np.zeros((), array.dtype), array)
+    clean = array + np.zeros((), array.dtype)
     return np.frombuffer(clean.tobytes(), dtype=array.dtype).reshape(array.shape)
 
 

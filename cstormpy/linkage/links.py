@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
@@ -102,7 +103,8 @@ class Link(Value):
             allow_impossible=allow_impossible,
             shapes=check_shapes(shapes, f"{where}: shapes"),
         )
-        if not np.isfinite(self.spatial_inertia).all():
+        x, y, z = self.com.tolist()
+        if not math.isfinite(self.mass * (1.0 + x * x + y * y + z * z) + float(np.abs(self.inertia).max())):
             raise NonFinite(f"{where}: com: is so far away that the inertia about the link's frame overflows")
 
     @property

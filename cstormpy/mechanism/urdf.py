@@ -90,16 +90,17 @@ class Robot:
     """A robot as its file has it: links and joints by name, checked for what a tree needs."""
 
     def __init__(self, root: Element, hold: bool = False) -> None:
-        _refuse_others(root)
+        everything = list(root.within())
+        _refuse_others(root, everything)
         self.notes, self._hold = Notes(), hold
         self._links = _by_name(root, "link")
-        self._materials = {e.attributes.get("name", ""): e for e in root.within() if e.tag == "material" and e.children}
+        self._materials = {e.attributes.get("name", ""): e for e in everything if e.tag == "material" and e.children}
         self._joints = _by_name(root, "joint")
         if not self._links:
             raise FileFormatError(f"line {root.line}: <robot> has no links")
         self._ends = {name: self._connected(name, joint) for name, joint in self._joints.items()}
         self._root = self._find_root()
-        self._say_what_is_skipped(root)
+        self._say_what_is_skipped(root, [e for e in everything if e.tag == "mesh"])
 
     def _connected(self, name: str, joint: Element) -> tuple[str, str]:
         """Return the names of a joint's parent and child."""
@@ -158,10 +159,9 @@ class Robot:
             self.notes.add(f"of several <{tag}> the first is taken", f"{whose} (line {element.line})")
         return found[0] if found else None
 
-    def _say_what_is_skipped(self, root: Element) -> None:
-        files = [e for e in root.within() if e.tag == "mesh"]
-        for mesh in files:
-            self.notes.add(f"{len(files)} meshes are skipped", shown(mesh.attributes.get("filename", "")))
+    def _say_what_is_skipped(self, root: Element, meshes: list[Element]) -> None:
+        for mesh in meshes:
+            self.notes.add(f"{len(meshes)} meshes are skipped", shown(mesh.attributes.get("filename", "")))
         for tag in dict.fromkeys(child.tag for child in root.children if child.tag not in _PASSED):
             self.notes.add("elements that the dynamics do not need are skipped", f"{len(root.all(tag))} <{tag[:40]}>")
 
@@ -260,7 +260,9 @@ class Robot:
         origin = self._only(element, "origin", whose)
         if origin is not None:
             pose[:3, 3] = origin.vector("xyz", whose, (0.0, 0.0, 0.0))
-            pose[:3, :3] = rotation(origin.vector("rpy", whose, (0.0, 0.0, 0.0)))
+            turns = origin.vector("rpy", whose, (0.0, 0.0, 0.0))
+            if any(turns):
+                pose[:3, :3] = rotation(turns)
         return pose
 
     def _joint(self, name: str, element: Element) -> Joint:
@@ -314,7 +316,7 @@ class Robot:
         )
 
 
-def _refuse_others(root: Element) -> None:
+def _refuse_others(root: Element, everything: list[Element]) -> None:
     """Refuse what is XML but no URDF, by what it is."""
     if root.tag != "robot":
         kinds = {
@@ -324,7 +326,7 @@ def _refuse_others(root: Element) -> None:
         }
         what = kinds.get(root.tag, f"an XML file of <{root.tag[:40]}>")
         raise FileFormatError(f"line {root.line}: is {what}; a URDF is a <robot>")
-    for element in root.within():
+    for element in everything:
         if element.tag.startswith("xacro:"):
             raise FileFormatError(
                 f"line {element.line}: <{element.tag[:40]}>: is a macro of xacro; write its robot with "

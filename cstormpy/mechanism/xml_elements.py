@@ -57,7 +57,7 @@ class Element:
         """Return an attribute that is one finite number, or endless where that may be."""
         if key not in self.attributes and default is not None:
             return default
-        return _number(self.text(key, whose).strip(), f"{self._where(whose)}: {key}", endless)
+        return self._number(key, whose, self.text(key, whose).strip(), endless)
 
     def vector(self, key: str, whose: str, default: tuple[float, ...]) -> tuple[float, ...]:
         """Return an attribute of as many finite numbers as the default has."""
@@ -65,12 +65,13 @@ class Element:
 
     def numbers(self, key: str, whose: str, least: int, most: int | None = None) -> tuple[float, ...]:
         """Return an attribute of some finite numbers: so many, or from `least` to `most`."""
-        words, where = self.text(key, whose).split(), f"{self._where(whose)}: {key}"
+        words = self.text(key, whose).split()
         most = least if most is None else most
         if not least <= len(words) <= most:
             count = f"{least}" if least == most else f"{least} to {most}"
-            raise FileFormatError(f"{where}: expected {count} numbers, got {shown(self.attributes[key])}")
-        return tuple(_number(word, where, endless=False) for word in words)
+            got = shown(self.attributes[key])
+            raise FileFormatError(f"{self._where(whose)}: {key}: expected {count} numbers, got {got}")
+        return tuple([self._number(key, whose, word) for word in words])
 
     def choice(self, key: str, whose: str, choices: Iterable[str], default: str) -> str:
         """Return an attribute that is one of some words."""
@@ -79,18 +80,15 @@ class Element:
             raise FileFormatError(f"{self._where(whose)}: {unknown_name(key, word, choices)}")
         return word
 
+    def _number(self, key: str, whose: str, word: str, endless: bool = False) -> float:
+        number = float(word) if _NUMBER.fullmatch(word) or (endless and _ENDLESS.fullmatch(word)) else math.nan
+        if math.isfinite(number) or (endless and math.isinf(number)):
+            return number
+        hint = "; a source of macros becomes a robot by 'xacro FILE > robot.urdf'" if "$" in word else ""
+        raise FileFormatError(f"{self._where(whose)}: {key}: expected a finite number, got {shown(word)}{hint}")
+
     def _where(self, whose: str) -> str:
         return f"line {self.line}: {whose}: <{self.tag[:40]}>"
-
-
-def _number(word: str, where: str, endless: bool) -> float:
-    if endless and _ENDLESS.fullmatch(word):
-        return float(word)
-    number = float(word) if _NUMBER.fullmatch(word) else math.nan
-    if math.isnan(number) or (math.isinf(number) and not endless):
-        hint = "; a source of macros becomes a robot by 'xacro FILE > robot.urdf'" if "$" in word else ""
-        raise FileFormatError(f"{where}: expected a finite number, got {shown(word)}{hint}")
-    return number
 
 
 def read(path: str | os.PathLike[str]) -> bytes:

@@ -62,6 +62,19 @@ def test_mimic_joints_of_a_urdf_are_held_where_that_is_asked_for(caplog):
     assert "say it again: Mechanism.from_urdf(path, mimic='hold')" in caplog.text
 
 
+def test_what_mimics_a_fixed_joint_is_fixed_where_it_is_held():
+    """Talos with its gripper fixed, as it is delivered, could not be read."""
+    text = GRIPPER.replace('type="continuous"', 'type="fixed"').replace("</robot>", FURTHER + "</robot>")
+    mech, free = cs.Mechanism.from_urdf(text, mimic="hold"), cs.Mechanism.from_urdf(text)
+    assert mech.n == 0 and mech.loops == () and free.names == ("slide", "roll")
+    expected = free.forward_kinematics([0.1, 0.1 * 2.0 - 0.5])
+    assert_close(mech.forward_kinematics([]), expected, 1e-15)
+
+
+FURTHER = """<link name="roller"/><joint name="roll" type="revolute"><parent link="finger"/><child link="roller"/>
+<axis xyz="0 0 1"/><origin xyz="1 2 3"/><mimic joint="slide" multiplier="2" offset="-0.5"/></joint>"""
+
+
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_a_run_keeps_what_is_coupled_together(engine):
     mech = cs.Mechanism.from_urdf(GRIPPER, mimic="hold")

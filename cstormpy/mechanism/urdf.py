@@ -86,6 +86,15 @@ _PASSED = ("link", "joint", "material")
 _SHOWN = 4
 
 
+class _Mimic(NamedTuple):
+    """What a joint is to follow: where the file says so, the other joint, ratio and offset."""
+
+    where: str
+    other: str
+    ratio: float
+    offset: float
+
+
 class Robot:
     """A robot as its file has it: links and joints by name, checked for what a tree needs."""
 
@@ -100,6 +109,8 @@ class Robot:
             raise FileFormatError(f"line {root.line}: <robot> has no links")
         self._ends = {name: self._connected(name, joint) for name, joint in self._joints.items()}
         self._root = self._find_root()
+        self._followers = self._mimics() if hold else {}
+        self._standing = self._stand() if self._followers else {}
         self._say_what_is_skipped(root, [e for e in everything if e.tag == "mesh"])
 
     def _connected(self, name: str, joint: Element) -> tuple[str, str]:
@@ -174,14 +185,21 @@ class Robot:
         made = [] if base else [self._link(self._root, None, self._root_joint(floating), np.eye(4))]
         for name, element in self._joints.items():
             parent, child = self._ends[name]
-            pose = self._origin(element, f"joint {name!r}")
-            made.append(self._link(child, None if parent == base else parent, self._joint(name, element), pose))
+            pose, joint = self._origin(element, f"joint {name!r}"), self._joint(name, element)
+            if isinstance(joint, OneDofJoint) and name in self._standing:
+                pose, joint = pose @ joint.displacement(self._standing[name]), Fixed(name=name)
+            made.append(self._link(child, None if parent == base else parent, joint, pose))
         return made
 
     def couplings(self) -> list[Coupling]:
-        """Return what holds joints that mimic others to these."""
-        found = []
-        for name, element in self._joints.items() if self._hold else ():
+        """Return what holds joints that mimic others to these, of those that move."""
+        followers = ((name, each) for name, each in self._followers.items() if name not in self._standing)
+        return [made(each.where, partial(Coupling, name, *each[1:])) for name, each in followers]
+
+    def _mimics(self) -> dict[str, _Mimic]:
+        """Return the joints that are to follow others, by their names."""
+        found = {}
+        for name, element in self._joints.items():
             whose, mimic = f"joint {name!r}", self._only(element, "mimic", f"joint {name!r}")
             if mimic is None:
                 continue
@@ -190,10 +208,21 @@ class Robot:
             where = f"line {mimic.line}: "
             if other not in kinds:
                 raise FileFormatError(f"{where}{whose}: mimic: {unknown_name('joint', other, self._joints)}")
-            if not all(kind in _ONE for kind in kinds.values()):
+            if not all(kind in (*_ONE, "fixed") for kind in kinds.values()):
                 raise FileFormatError(f"{where}{whose}: mimic: {other!r} and it must have one coordinate each")
-            ratio, offset = mimic.number("multiplier", whose, 1.0), mimic.number("offset", whose, 0.0)
-            found.append(made(where, partial(Coupling, name, other, ratio, offset)))
+            numbers = mimic.number("multiplier", whose, 1.0), mimic.number("offset", whose, 0.0)
+            found[name] = _Mimic(where, other, *numbers)
+        return found
+
+    def _stand(self) -> dict[str, float]:
+        """Return where joints stand that are fixed or follow such, as followers of these do."""
+        found = {name: 0.0 for name, joint in self._joints.items() if joint.attributes.get("type") == "fixed"}
+        while fresh := {
+            name: each.ratio * found[each.other] + each.offset
+            for name, each in self._followers.items()
+            if each.other in found and name not in found
+        }:
+            found |= fresh
         return found
 
     def _root_joint(self, floating: bool) -> Joint:

@@ -50,6 +50,26 @@ def test_it_is_data():
     assert geared(ratio=2.0) != mech and coupling.replace(offset=0.0) == geared(ratio=2.0).loops[0]
 
 
+def test_its_numbers_are_parameters():
+    mech = geared(ratio=2.0)
+    q, _ = mech.project([0.1, 0.2])
+    before = mech.forward_dynamics(q, 0 * q, [1.0, 0.0])
+    name = mech.loops[0].name
+    changed = mech.with_parameters({f"{name}.ratio": -1.0, f"{name}.offset": 0.3, "forearm.mass": 2.0})
+    assert changed == geared(ratio=-1.0, offset=0.3).with_parameters({"forearm.mass": 2.0})
+    assert mech.loops[0].ratio == 2.0
+    q, _ = changed.project([0.1, 0.2])
+    assert not np.allclose(before, changed.forward_dynamics(q, 0 * q, [1.0, 0.0]))
+    assert_close(changed.forward_dynamics(q, 0 * q, [1.0, 0.0]).sum(), 0.0, 1e-12)
+    for made, words in (
+        (lambda: mech.with_parameters({f"{name}.ratio": 0.0}), f"coupling '{name}': expected two joints and a ratio"),
+        (lambda: mech.with_parameters({f"{name}.ratios": 1.0}), f"did you mean '{name}.ratio'"),
+        (lambda: mech.parameter_sensitivity(q, q, q, [f"{name}.ratio"]), "a coupling has no derivatives"),
+    ):
+        with pytest.raises(CstormError, match=words):
+            made()
+
+
 def test_mimic_joints_of_a_urdf_are_held_where_that_is_asked_for(caplog):
     free, held = (cs.Mechanism.from_urdf(GRIPPER, mimic=word) for word in ("free", "hold"))
     assert caplog.text.count("joints that mimic others move on their own") == 1

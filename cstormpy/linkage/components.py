@@ -16,9 +16,11 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
+from cstormpy.linkage.constraints import Coupling
 from cstormpy.linkage.joints import Joint, OneDofJoint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.parameters import COUPLING_PARAMETERS
 
 if TYPE_CHECKING:
     from cstormpy.linkage.linkage import Linkage
@@ -169,6 +171,8 @@ def _refusal(mech: Linkage, name: str, known: dict[str, tuple[Component, ...]]) 
     owner, _, field = name.partition("[")[0].rpartition(".")
     if field == "limits":
         return InvalidValue(f"parameter {name!r}: the dynamics do not depend on limits")
+    if any(isinstance(loop, Coupling) and loop.name == owner for loop in mech.loops) and field in COUPLING_PARAMETERS:
+        return InvalidValue(f"parameter {name!r}: a coupling has no derivatives to its numbers")
     welds = {link.joint_name for link in mech.links if not link.joint.dof}
     if owner in welds and field in (*TERMS, "axis", "point", "pitch"):
         return InvalidValue(f"parameter {name!r}: joint {owner!r} is fixed and has no {field}")

@@ -229,7 +229,8 @@ class Linkage(Value):
             "<joint>.point", "<joint>.pitch", "<joint>.damping", "<joint>.friction", "<joint>.friction_velocity",
             "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity". A joint of
             several coordinates has "<joint>.axes" and an array of each of the others, a composite one has those of its
-            joints, as "<joint>[0].damping". Of a loop "<loop>.pose_a" and "<loop>.pose_b".
+            joints, as "<joint>[0].damping". Of a loop "<loop>.pose_a" and "<loop>.pose_b", of a coupling
+            "<coupling>.ratio" and "<coupling>.offset".
 
         Raises
         ------

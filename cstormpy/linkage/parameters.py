@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidType, shown, unknown_name
-from cstormpy.linkage.constraints import Constraint
+from cstormpy.linkage.constraints import Constraint, Coupling
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
@@ -17,7 +17,10 @@ LINK_PARAMETERS = ("mass", "com", "inertia", "pose")
 LOOP_PARAMETERS = ("pose_a", "pose_b")
 """The parameters of a loop."""
 
-GEOMETRY = ("pose", "axis", "axes", "point", "pitch", *LOOP_PARAMETERS)
+COUPLING_PARAMETERS = ("ratio", "offset")
+"""The parameters of a coupling."""
+
+GEOMETRY = ("pose", "axis", "axes", "point", "pitch", *LOOP_PARAMETERS, *COUPLING_PARAMETERS)
 """The parameters on which it depends which postures close the loops."""
 
 
@@ -31,6 +34,11 @@ def joint_parameters(joint: Joint) -> tuple[str, ...]:
     return tuple(field for field in joint._fields if field not in ("name", "joints"))
 
 
+def loop_parameters(loop: Loop | Constraint) -> tuple[str, ...]:
+    """Return the names of the parameters of a loop or coupling; a user's own constraint has none."""
+    return LOOP_PARAMETERS if isinstance(loop, Loop) else COUPLING_PARAMETERS if isinstance(loop, Coupling) else ()
+
+
 def parameter_names(links: Sequence[Link], loops: Sequence[Loop | Constraint] = ()) -> list[str]:
     """Return the names of all parameters of the links, their joints and loops, and "gravity"."""
     of_links = [f"{link.name}.{field}" for link in links for field in LINK_PARAMETERS]
@@ -38,7 +46,7 @@ def parameter_names(links: Sequence[Link], loops: Sequence[Loop | Constraint] = 
     of_parts = [
         f"{name}.{field}" for name, (_, _, part) in joint_parts(links).items() for field in joint_parameters(part)
     ]
-    of_loops = [f"{loop.name}.{field}" for loop in loops if isinstance(loop, Loop) for field in LOOP_PARAMETERS]
+    of_loops = [f"{loop.name}.{field}" for loop in loops for field in loop_parameters(loop)]
     return [*of_links, *of_joints, *of_parts, *of_loops, "gravity"]
 
 
@@ -56,15 +64,16 @@ def changed_loops(
     loops: Sequence[Loop | Constraint], values: Mapping[str, Any]
 ) -> tuple[tuple[Loop | Constraint, ...], dict[str, Any]]:
     """Return the loops with the named parameters of theirs replaced and validated, and the values that are no such."""
-    own: dict[str, dict[str, Any]] = {loop.name: {} for loop in loops if isinstance(loop, Loop)}
+    known = {loop.name: loop_parameters(loop) for loop in loops}
+    own: dict[str, dict[str, Any]] = {name: {} for name in known}
     rest = {}
     for name, value in values.items():
         owner, _, field = name.rpartition(".") if isinstance(name, str) else ("", "", "")
-        if field in LOOP_PARAMETERS and owner in own:
+        if field in known.get(owner, ()):
             own[owner][field] = value
         else:
             rest[name] = value
-    return tuple(loop.replace(**own[loop.name]) if own.get(loop.name) else loop for loop in loops), rest
+    return tuple(loop.replace(**own[loop.name]) if own[loop.name] else loop for loop in loops), rest
 
 
 def changed_links(

@@ -47,6 +47,47 @@ def test_projection_is_nearest_in_the_mass_metric(name):
         assert np.abs(mech.closure(q)).max() < 1e-11 and np.abs(A @ qd).max() < 1e-11
 
 
+@pytest.mark.parametrize(
+    ("name", "link", "mask"),
+    [("four_bar", "coupler_rod", "planar"), ("five_bar", "left_fore", "position"), ("stewart_platform", None, "pose")],
+)
+def test_inverse_kinematics_closes_the_loops(name, link, mask):
+    """It refused mechanisms with loops."""
+    mech, rng = cs.library.get(name), np.random.default_rng(5)
+    k = mech.link_index(link) if link else next(k for k, end in enumerate(mech.links) if "platform" in end.name)
+    start = mech.project(np.array(STARTS.get(name, np.zeros(mech.n))))[0]
+    q, _ = mech.project(start + 0.2 * rng.normal(size=(5, mech.n)))
+    found = mech.inverse_kinematics(k, mech.forward_kinematics(q)[:, k], start, mask=mask, limits=False)
+    assert found.reached.all()
+    assert_close(mech.closure(found.q), 0.0 * mech.closure(q), 1e-9)
+    at, wanted = (mech.forward_kinematics(x)[:, k, :3, 3] for x in (found.q, q))
+    assert_close(at, wanted, 1e-9)
+
+
+def test_inverse_kinematics_of_a_geared_arm_out_of_reach_and_beside_its_couplings():
+    """The nearest posture of those that keep the gear, by looking at all of them; a coupling that the arm does not feel
+    is closed with the arm as it is, whatever the fingers did before."""
+    arm = cs.library.planar_2r()
+    finger = cs.Link("finger", "forearm", cs.Prismatic((0, 1, 0)), mass=0.1)
+    links = [*arm.links, finger, finger.replace(name="thumb")]
+    gear, grip = cs.Coupling("elbow", "shoulder", 2.0), cs.Coupling("thumb", "finger", -1.0)
+    target = np.eye(4)
+    target[:3, 3] = 0.3, 1.2, 0.0
+    geared = cs.Mechanism(links, loops=[gear, grip])
+    found = geared.inverse_kinematics("forearm", target, [0, 0, 0.2, 0.1], tool=[0.7, 0, 0], mask="position")
+    angles = np.linspace(-np.pi, np.pi, 20001)
+    X = arm.forward_kinematics(np.stack([angles, 2.0 * angles], axis=1))[:, 1]
+    apart = np.linalg.norm(X[:, :3, 3] + 0.7 * X[:, :3, 0] - target[:3, 3], axis=1)
+    assert not found.reached and np.abs(geared.closure(found.q)).max() < 1e-12
+    assert_close(found.error[1], apart.min(), 1e-6)
+    gripping = cs.Mechanism(links, loops=[grip])
+    target[:3, 3] = 0.6, 0.5, 0.0
+    found = gripping.inverse_kinematics("forearm", target, [0, -1, 0.2, 0.1], tool=[0.5, 0, 0], mask="position")
+    free = arm.inverse_kinematics("forearm", target, [0, -1], tool=[0.5, 0, 0], mask="position")
+    assert found.reached and found.q[:2].tolist() == free.q.tolist()
+    assert_close(found.q[3], -found.q[2], 1e-12)
+
+
 def test_all_assemblies_of_a_four_bar_can_be_had():
     """Coupler above or below: the circles about the crank's tip and the rocker's pivot meet in two points."""
     mech = cs.library.four_bar()
@@ -90,7 +131,6 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
         lambda: mech.hybrid_vjp(q, qd, u, q),
         lambda: mech.inverse_sensitivity(q, qd, u),
         lambda: mech.hybrid_sensitivity(q, qd, u, to_base=True),
-        lambda: mech.inverse_kinematics("rocker_rod", np.eye(4), q),
         lambda: mech.regressor(q, qd, u),
         lambda: cs.exciting_motion(mech, duration=1.0),
         lambda: kim.inverse_dynamics(mech, q, qd, u),

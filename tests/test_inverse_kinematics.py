@@ -10,7 +10,7 @@ from random_mechanisms import random_mechanism, random_pose
 
 from cstormpy import lie
 from cstormpy.dynamics import lines
-from cstormpy.dynamics.inverse_kinematics import MASKS, _tip
+from cstormpy.dynamics.inverse_kinematics import MASKS, tip_of
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.kernels.entries import Entry
 from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, library
@@ -140,7 +140,7 @@ def test_gradient_of_the_error_is_exact(mask):
     rng = np.random.default_rng(4)
     mech = random_mechanism(rng, links=7, branching=0.0)
     link = mech.link_index("link6")
-    tip = _tip(mech, link, random_pose(rng), mask, True, None, TOLERANCE)
+    tip = tip_of(mech, link, random_pose(rng), mask, True, None, TOLERANCE)
     q, h = rng.normal(size=(20, mech.n)), 1e-5
     target = np.array([random_pose(rng) for _ in q])
     e, A = tip.error(q, target)
@@ -279,7 +279,7 @@ def test_nothing_is_nearer_around_a_nearest_pose(name):
     assert found.reached.mean() < 0.3
     low, high = ranges(mech)
     assert (found.q >= low).all() and (found.q <= high).all()
-    tip = _tip(mech, link, None, "pose", True, None, TOLERANCE)
+    tip = tip_of(mech, link, None, "pose", True, None, TOLERANCE)
     cost = (tip.error(found.q, targets)[0] ** 2).sum(axis=1)
     for size in np.repeat([1e-1, 1e-2, 1e-3], 20):
         near = np.clip(found.q + size * rng.normal(size=found.q.shape), low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -78,9 +78,13 @@ def inverse_kinematics(
     tolerance: float | tuple[float, float] = 1e-10,
     length: float | None = None,
     iterations: int = 100,
+    prepare: Callable[..., Tip],
 ) -> InverseKinematics:
-    """Return coordinates that bring a link to a pose; `Mechanism.inverse_kinematics` says what is what."""
-    tip = _tip(mech, link, tool, mask, flag(limits, "limits"), length, tolerance)
+    """Return coordinates that bring a link to a pose; `Mechanism.inverse_kinematics` says what is what.
+
+    `prepare` makes the frame that is to be brought there: `tip_of`, or what knows of loops.
+    """
+    tip = prepare(mech, link, tool, mask, flag(limits, "limits"), length, tolerance)
     targets = real_array(pose, "pose", (4, 4), ("N", 4, 4))
     single = targets.ndim == 2
     rows = lie.check_pose(targets, name="pose").reshape(-1, 4, 4)
@@ -90,12 +94,21 @@ def inverse_kinematics(
     return _answer(tip, found, single)
 
 
-def _tip(
-    mech: Linkage, link: str | int, tool: object, mask: object, limits: bool, length: object, tolerance: object
+def tip_of(
+    mech: Linkage,
+    link: str | int,
+    tool: object,
+    mask: object,
+    limits: bool,
+    length: object,
+    tolerance: object,
+    others: Iterable[int] = (),
 ) -> Tip:
+    """Return the frame on a link, with the joints that move it and others that are to move too."""
     index = link_index(mech, link)
     way = _way(mech, index)
-    moving = np.array([k for k in range(mech.n) if mech.joint_links[k] in way], dtype=np.int64)
+    own = (k for k in range(mech.n) if mech.joint_links[k] in way)
+    moving = np.array(sorted({*own, *others}), dtype=np.int64)
     joints = [mech.freedoms[k] for k in moving]
     frame = None if tool is None else tool_pose(tool)
     size = _reach(mech, way, frame) if length is None else checks.positive(length, "length")

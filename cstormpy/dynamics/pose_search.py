@@ -84,6 +84,11 @@ class Tip:
     tolerance: tuple[float, float]  # rotation [rad], translation [m]
     angles: LargestAngles  # of rotation vectors among the k joints
 
+    @property
+    def width(self) -> int:
+        """Number of rows of an error."""
+        return len(self.asked)
+
     @cached_property
     def rotations(self) -> int:
         """Number of rotations among the directions asked for."""
@@ -147,6 +152,10 @@ class Tip:
         rotation, translation = self.tolerance
         near = np.asarray(cost <= 2 * (rotation * rotation + np.square(translation / self.length)))
         return near & (self.distance(e) <= self.tolerance).all(axis=1) if near.any() else near
+
+    def finished(self, found: Found, targets: Array) -> Found:
+        """Return what was found as it is answered."""
+        return found
 
     def clipped(self, q: Array) -> Array:
         """Return coordinates (..., n) with the joints that move the frame brought inside of their limits.
@@ -346,7 +355,7 @@ class PoseSearch:
                 nearest.steps += found.steps[lost]
                 nearest.start, nearest.starts = found.start[lost], found.starts[lost]
                 found.put(lost, nearest)
-        return found
+            return self.tip.finished(found, targets)
 
     def _scatter(self, targets: Array, first: Array, before: Found, lost: Ints, tried: int, more: int) -> Found:
         """Return the best of what more random starts find for each target, and of what was found before."""
@@ -393,5 +402,5 @@ class PoseSearch:
         """Return room for rows that begin at coordinates (B, n)."""
         count = len(first)
         none, whole = np.zeros(count, dtype=bool), np.zeros(count, dtype=np.int64)
-        e, cost = np.zeros((count, len(self.tip.asked))), np.full(count, np.inf)
+        e, cost = np.zeros((count, self.tip.width)), np.full(count, np.inf)
         return Found(first.copy(), e, cost, none, whole, none.copy(), whole.copy(), whole + 1)

@@ -190,6 +190,12 @@ def constraint_names(mech: Linkage) -> tuple[str, ...]:
     return (*loops, *(name for rows in rows_of_constraints(mech) for name in rows.names))
 
 
+def owners(mech: Linkage) -> list[str]:
+    """Return the loop or constraint of the mechanism to which each row of its constraints belongs, (m,)."""
+    loops = [loop.name for loop in mech.loops if isinstance(loop, Loop) for _ in range(loop.count)]
+    return [*loops, *(rows.constraint.name for rows in rows_of_constraints(mech) for _ in rows.names)]
+
+
 def ends_of(mech: Linkage, row: int) -> str:
     """Return what a row of the constraints holds together, as " between 'coupler' and 'rocker'"; nothing of others."""
     for loop in mech.loops:

@@ -125,7 +125,8 @@ class KinematicsMethods(Methods):
         """Return coordinates near q0 that bring a link, or a tool on it, to a pose.
 
         Damped least squares on the exact body Jacobian, from q0 and, where that fails, from random starts, all of them
-        at once. Only the joints between the base and the link move.
+        at once. Only the joints between the base and the link move; of a mechanism with loops those also that they tie
+        to these, and the postures close all loops.
 
         Parameters
         ----------
@@ -195,7 +196,8 @@ class KinematicsMethods(Methods):
         >>> found.q.round(4)
         array([ 1.3692, -1.349 ])
         """
-        from cstormpy.dynamics.inverse_kinematics import inverse_kinematics
+        from cstormpy.dynamics.inverse_kinematics import inverse_kinematics, tip_of
+        from cstormpy.loops.inverse_kinematics import closed_tip
 
         return inverse_kinematics(
             self._self,
@@ -211,4 +213,5 @@ class KinematicsMethods(Methods):
             tolerance=tolerance,
             length=length,
             iterations=iterations,
+            prepare=closed_tip if self._self.loops else tip_of,
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +21,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.linkage.constraints import Coupling
-from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
+from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, OneDofJoint, Planar, Prismatic, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism import xml_elements

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
-from cstormpy.linkage.loops import Loop
 from cstormpy.loops.assembly import independent_rows, project
-from cstormpy.loops.closure import closure_of, rows_of_constraints
+from cstormpy.loops.closure import closure_of, owners
 from cstormpy.optimal.loop_forces import LoopForces
 from cstormpy.optimal.samples import Array
 
@@ -74,12 +73,6 @@ class Cut:
         if low > high:
             raise InvalidValue(f"{what}: the lower bound {low:g} is above the upper one {high:g}")
         return low, high
-
-
-def owners(mech: Mechanism) -> list[str]:
-    """Return the loop or constraint of the mechanism to which each row of its constraints belongs, (m,)."""
-    loops = [loop.name for loop in mech.loops if isinstance(loop, Loop) for _ in range(loop.count)]
-    return [*loops, *(rows.constraint.name for rows in rows_of_constraints(mech) for _ in rows.names)]
 
 
 def read_cuts(mech: Mechanism, given: Any) -> dict[str, Cut]:

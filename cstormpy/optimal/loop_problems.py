@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
 from cstormpy.loops.assembly import CLOSED, independent_rows, project
-from cstormpy.loops.closure import Closure, angular_rows, closure_of, constraint_names
+from cstormpy.loops.closure import Closure, angular_rows, closure_of, constraint_names, owners
 from cstormpy.loops.residual_slopes import residual_slopes
 from cstormpy.optimal.constraints import PathConstraint
-from cstormpy.optimal.cuts import Cut, owners
+from cstormpy.optimal.cuts import Cut
 from cstormpy.optimal.loop_forces import LoopForces
 from cstormpy.optimal.problem_arguments import without_motor
 from cstormpy.optimal.samples import Array, Parts, Samples

@@ -28,6 +28,35 @@ def test_derivatives_against_differences(name):
     assert_close(d.dy_du, mech.hybrid_sensitivity(q, qd, u).dy_du, 1e-12)
 
 
+@pytest.mark.parametrize("name", ["five_bar", "spatial"])
+def test_directional_forms_against_differences_along_closed_states_and_each_other(name):
+    """They refused loops."""
+    mech, q, qd = state(name)
+    mech, rng = mech.with_drive(active=mech.names[:1]), np.random.default_rng(3)
+    u, gy, du = rng.normal(size=(3, mech.n))
+    other = mech.project(q, rng.normal(size=mech.n))[1]
+
+    def moved(s):
+        return mech.project(q + s * other, qd)
+
+    h = 1e-4
+    (before, rate_before), (after, rate_after) = moved(-h), moved(h)
+    dq, dqd = (after - before) / (2 * h), (rate_after - rate_before) / (2 * h)
+    y, dy = mech.hybrid_jvp(q, qd, u, dq, dqd, du)
+    ends = [mech.hybrid_dynamics(*moved(s), u + s * du).y for s in (-h, h)]
+    assert_close(y, mech.hybrid_dynamics(q, qd, u).y, 1e-12)
+    assert_close(dy, (ends[1] - ends[0]) / (2 * h), 1e-5)
+    same, gq, gqd, gu = mech.hybrid_vjp(q, qd, u, gy)
+    assert_close(same, y, 1e-12)
+    assert_close(gy @ dy, gq @ dq + gqd @ dqd + gu @ du, 1e-10)
+    rows = [np.stack([x, x]) for x in (q, qd, u, dq, dqd, du)]
+    assert_close(mech.hybrid_jvp(*rows)[1], np.stack([dy, dy]), 1e-9)  # eliminated in another order
+    assert_close(mech.hybrid_vjp(*rows[:3], np.stack([gy, 0 * gy]))[1], np.stack([gq, 0 * gq]), 1e-9)
+    assert mech.hybrid_jvp(*(x[:0] for x in rows))[1].shape == (0, mech.n)
+    with pytest.raises(cs.ShapeError, match="du: expected shape"):
+        mech.hybrid_jvp(q, qd, u, dq, dqd, du[:1])
+
+
 def test_derivatives_by_complex_step_through_maximal_coordinates():
     """The slider-crank as three bodies of the plane, all joints constraints: exact derivatives by another model."""
     mech, q, qd = state("slider_crank", 12)

@@ -127,8 +127,6 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
     mech, q, qd = state("four_bar")
     u = np.zeros(3)
     for ask in (
-        lambda: mech.hybrid_jvp(q, qd, u, q, q, q),
-        lambda: mech.hybrid_vjp(q, qd, u, q),
         lambda: mech.inverse_sensitivity(q, qd, u),
         lambda: mech.hybrid_sensitivity(q, qd, u, to_base=True),
         lambda: mech.regressor(q, qd, u),

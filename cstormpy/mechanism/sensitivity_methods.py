@@ -149,7 +149,15 @@ class SensitivityMethods(Methods):
         base: BaseLike = None,
         threads: int | None = 1,
     ) -> tuple[Array, Array]:
-        """Return y and its derivative along (dq, dqd, du), without forming matrices; all (n,) or all (N, n)."""
+        """Return y and its derivative along (dq, dqd, du), without forming matrices; all (n,) or all (N, n).
+
+        Of a mechanism with loops by its matrices.
+        """
+        if self._self.loops:
+            from cstormpy.loops.directional import closed_jvp
+
+            given = {"q": q, "qd": qd, "u": u, "dq": dq, "dqd": dqd, "du": du}
+            return closed_jvp(self._self, given, wrench, base, threads)
         from cstormpy.sensitivity.directional import hybrid_jvp
 
         return hybrid_jvp(self._self, q, qd, u, dq, dqd, du, wrench, base, threads)
@@ -164,7 +172,14 @@ class SensitivityMethods(Methods):
         base: BaseLike = None,
         threads: int | None = 1,
     ) -> tuple[Array, Array, Array, Array]:
-        """Return y and the gradients to q, q̇ and u of gy · y, without forming matrices; all (n,) or all (N, n)."""
+        """Return y and the gradients to q, q̇ and u of gy · y, without forming matrices; all (n,) or all (N, n).
+
+        Of a mechanism with loops by its matrices.
+        """
+        if self._self.loops:
+            from cstormpy.loops.directional import closed_vjp
+
+            return closed_vjp(self._self, {"q": q, "qd": qd, "u": u, "gy": gy}, wrench, base, threads)
         from cstormpy.sensitivity.directional import hybrid_vjp
 
         return hybrid_vjp(self._self, q, qd, u, gy, wrench, base, threads)

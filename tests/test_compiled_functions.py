@@ -361,7 +361,7 @@ def test_the_gradient_goes_through_a_function_that_returns_a_truth_value_or_a_nu
 def test_a_function_is_differenced_up_to_the_edge_of_its_domain(func, x0, slope):
     def build(sim):
         bd = sim.blockdiagram()
-        x, fn = bd.INTEGRATOR(x0=x0, name="x"), bd.FUNCTION(lambda v: func(v), name="fn")
+        x, fn = bd.INTEGRATOR(x0=x0, name="x"), bd.FUNCTION(lambda v: func(v) if v == v else v, name="fn")
         bd.connect(x, fn)
         bd.connect(fn, x)
         return bd

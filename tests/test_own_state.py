@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
+import itertools
+import math
 import types
 
 import numpy as np
@@ -135,3 +138,145 @@ def test_what_a_law_remembers_is_kept_out_of_what_is_written_down(name):
     other, again = controlled(law, "interpreted")
     # engines do not ask equally often
     np.testing.assert_allclose(out.x[-1], other.run(again, T=0.3, dt=0.01, solver="RK4").x[-1], rtol=0, atol=1e-2)
+
+
+# What symbols and numbers answer differently ---------------------------------------------------------
+
+
+def catching(t, q, qd):
+    try:
+        angle = math.acos(2.0 * q[1])
+    except ValueError:
+        angle = 5.0
+    return -angle - qd[1]
+
+
+def catching_all(t, q, qd):
+    try:
+        root = math.sqrt(q[1])
+    except:  # noqa: E722
+        root = -1.0
+    return -root - qd[1] if q[0] < 1000.0 else 0.0
+
+
+def suppressing(t, q, qd):
+    angle = 5.0
+    with contextlib.suppress(ValueError):
+        angle = math.acos(2.0 * q[1])
+    return -angle - qd[1]
+
+
+def held(value, kinds):
+    return max(-0.5, min(0.5, value)) if isinstance(value, kinds) else value
+
+
+def of_one_class(value):
+    return max(-0.5, min(0.5, value)) if type(value) is np.float64 else value
+
+
+def scalar(value):
+    return max(-0.5, min(0.5, value)) if np.isscalar(value) else value
+
+
+ROUNDED = {-2.0: 4.0, -1.0: 3.0, 0.0: 1.0, 1.0: 2.0}
+LOOKING = {
+    "except": (catching, "it catches errors (line"),
+    "bare except": (catching_all, "it catches errors (line"),
+    "suppress": (suppressing, "it catches errors (line"),
+    "isinstance": (lambda t, q, qd: held(-q[1] - qd[1], (float, int)), "ctl    output: traced"),
+    "isinstance of NumPy's": (
+        lambda t, q, qd: held(-q[1] - qd[1], np.floating),
+        "a number is one of Python's or of NumPy",
+    ),
+    "type": (lambda t, q, qd: of_one_class(-q[1] - qd[1]), "it asks for the type of a number"),
+    "isscalar": (lambda t, q, qd: scalar(-q[1] - qd[1]), "ctl    output: traced"),
+    "set": (lambda t, q, qd: (-3.0 if np.floor(3.0 * q[1]) in {-1.0, 1.0} else -1.0) * qd[1] - q[1], "by numba"),
+    "dict": (lambda t, q, qd: -ROUNDED.get(np.floor(3.0 * q[1]), 0.5) * qd[1] - q[1], "asked in Python"),
+    "whole quotients": (lambda t, q, qd: 1.0 * ((t // 0.1) % 2) - qd[1], "ctl    output: traced"),
+    "quotients": (lambda t, q, qd: 1.0 * (np.floor(t / 0.1) % 2) - qd[1], "ctl    output: traced"),
+    "nan_to_num": (lambda t, q, qd: np.nan_to_num(np.sqrt(q[1] - 0.1)) - qd[1], "ctl    output: traced"),
+    "fmax": (lambda t, q, qd: -np.fmax(np.sqrt(q[1]), 0.2) - qd[1], "ctl    output: traced"),
+    "fmin": (lambda t, q, qd: -np.fmin(0.2, np.sqrt(q[1])) - qd[1], "ctl    output: traced"),
+    "sum of truths": (lambda t, q, qd: 0.3 * ((q > 0.0) + (qd > -1.0))[1] - qd[1], "it adds truths"),
+    "count of truths": (lambda t, q, qd: 0.3 * np.sum(q > 0.0) - qd[1], "ctl    output: traced"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("name", LOOKING)
+def test_what_symbols_and_numbers_answer_differently_is_asked_of_numbers(name):
+    """Such laws were written down as symbols answered: another torque, or a run that failed, without a word."""
+    law, way = LOOKING[name]
+    ends = {}
+    for engine in ("interpreted", "compiled"):
+        sim, bd = controlled(law, engine)
+        ends[engine] = sim.run(bd, T=1.2, solver="RK4", dt=0.01, on_error="raise").x[-1]
+    np.testing.assert_allclose(ends["compiled"], ends["interpreted"], rtol=0, atol=1e-9)
+    assert way in sim.explain(bd)
+
+
+def counting_by_name():
+    count = 0
+
+    def law(t, q, qd):
+        nonlocal count
+        count += 1
+        return -q[1] - qd[1] if count < 200 else -5.0 * q[1] - qd[1]
+
+    return law
+
+
+calls = 0
+
+
+def counting_in_its_module():
+    def law(t, q, qd):
+        global calls
+        calls += 1
+        return -q[1] - qd[1] if calls < 200 else -5.0 * q[1] - qd[1]
+
+    return law
+
+
+def counting_in_its_class():
+    class Law:
+        calls = 0
+
+        def torque(self, t, q, qd):
+            type(self).calls += 1
+            return -q[1] - qd[1] if self.calls < 200 else -5.0 * q[1] - qd[1]
+
+    return Law()
+
+
+def counting_by_an_iterator():
+    numbers = itertools.count()
+    return lambda t, q, qd: -q[1] - qd[1] if next(numbers) < 200 else -5.0 * q[1] - qd[1]
+
+
+def drawing_of_all():
+    return lambda t, q, qd: -q[1] - qd[1] if np.random.uniform() < 0.9 else -5.0 * q[1] - qd[1]  # noqa: NPY002
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        counting_by_name,
+        counting_in_its_module,
+        counting_in_its_class,
+        counting_by_an_iterator,
+        drawing_of_all,
+    ],
+)
+def test_a_law_that_counts_or_draws_is_not_frozen(make):
+    """It gave the same both times that it was asked with symbols, and was written down as the one branch."""
+    sim, bd = controlled(make(), "compiled")
+    sim.run(bd, T=0.05, dt=0.01, solver="RK4")
+    assert "asked in Python, as it cannot be traced: it changes" in sim.explain(bd)
+
+
+def test_a_law_that_draws_seldom_is_not_frozen():
+    """Both draws with symbols fell on one side."""
+    generator = np.random.default_rng(3)
+    sim, bd = controlled(lambda t, q, qd: -q[1] if generator.random() < 0.9 else -5.0 * q[1], "auto")
+    assert "it reads 'generator', a random generator" in sim.explain(bd)

@@ -34,6 +34,8 @@ class Symbols(np.ndarray[Any, Any]):
         if options.get("out") is not None:
             options["out"] = tuple(np.asarray(o) if isinstance(o, Symbols) else o for o in options["out"])
         primitive = _UFUNCS.get(ufunc.__name__)
+        if ufunc is np.add and method == "reduce":  # which counts truths
+            given[0] = np.asarray(_numbers(given[0]))
         if ufunc is np.matmul and method == "__call__" and not options and any(map(_is_large, given)):
             return _multiplied(*given)
         if primitive is None:
@@ -140,6 +142,11 @@ def _truth(x: Any) -> Any:
     return bool(x)
 
 
+def _numbers(values: Any) -> Symbols:
+    """Return symbols of which truths are numbers."""
+    return symbols([x.number() if isinstance(x, Node) else x for x in values.flat]).reshape(values.shape)
+
+
 def _item(value: Any) -> Any:
     return _number(value.item() if isinstance(value, np.ndarray) else value)
 
@@ -192,6 +199,11 @@ def _swapped(primitive: p.Primitive) -> Callable[[Any, Any], Any]:
     return lambda a, b: elementwise(primitive, b, a)
 
 
+def _unless_nan(primitive: p.Primitive, a: Any, b: Any) -> Any:
+    """Return the greater or lesser of two numbers, and the other one of which one is not a number."""
+    return _where(np.isnan(symbols(a)), b, _where(np.isnan(symbols(b)), a, elementwise(primitive, a, b)))
+
+
 #: NumPy's functions of elements that ask for a truth, or whose name is not that of a method of `Node`.
 _UFUNCS: dict[str, Any] = {
     "greater": p.GREATER,
@@ -205,8 +217,8 @@ _UFUNCS: dict[str, Any] = {
     "logical_not": p.NOT,
     "maximum": p.MAXIMUM,
     "minimum": p.MINIMUM,
-    "fmax": p.MAXIMUM,
-    "fmin": p.MINIMUM,
+    "fmax": lambda a, b: _unless_nan(p.MAXIMUM, a, b),
+    "fmin": lambda a, b: _unless_nan(p.MINIMUM, a, b),
     "sign": p.SIGN,
     "absolute": p.ABS,
     "fabs": p.ABS,
@@ -237,6 +249,16 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **names
         raise SymbolicBranch("options of np.clip cannot be written down with symbols")
     result = a if low is None else elementwise(p.MAXIMUM, a, low)
     return result if high is None else elementwise(p.MINIMUM, result, high)
+
+
+_GREATEST = float(np.finfo(float).max)
+
+
+def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    x = symbols(x)
+    found = _where(x > _GREATEST, _GREATEST if posinf is None else posinf, x)
+    found = _where(x < -_GREATEST, -_GREATEST if neginf is None else neginf, found)
+    return _where(np.isnan(x), nan, found)
 
 
 def _extreme(primitive: p.Primitive) -> Callable[..., Any]:
@@ -323,6 +345,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.take: _take,
     np.searchsorted: _searchsorted,
     np.interp: _interp,
+    np.nan_to_num: _nan_to_num,
     **linear_algebra.FUNCTIONS,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,8 +26,9 @@ class Graph:
     Parameters
     ----------
     legible : bool
-        Whether str() and repr() of a node show its expression. Where functions are traced that others wrote they are
-        refused: a text that such a function makes of a number, or prints, would be the same for all its values.
+        Whether str() and repr() of a node show its expression, and a dict or set may look it up. While functions are
+        traced that others wrote these are refused: a text that such a function makes of a number, or prints, and what
+        it finds for it in a dict would be the same for all its values.
 
     Attributes
     ----------
@@ -136,6 +138,11 @@ def _operator(primitive: Primitive, swapped: bool = False) -> Callable[[Any, Any
         if logical:
             other = bool(other) if isinstance(other, float) else other
         else:
+            if self.primitive.truth and isinstance(other, Node) and other.primitive.truth:
+                if primitive is p.MUL:
+                    return self & other
+                if primitive is p.ADD:
+                    raise SymbolicBranch("it adds truths, True + True, which is True in NumPy and 2 in Python")
             if self.primitive.truth:
                 a = self.number()
             if isinstance(other, Node) and other.primitive.truth:
@@ -168,6 +175,11 @@ def _operand(x: Any) -> Any:
 _equal, _unequal = _operator(p.EQUAL), _operator(p.UNEQUAL)
 
 
+def _whole_quotient(a: Any, b: Any) -> Any:
+    """Return a // b as Python and NumPy do, which agrees with a % b: 1 // 0.1 is 9, though 1 / 0.1 is 10."""
+    return apply(p.ROUND, (a - a % b) / b)
+
+
 def _function(primitive: Primitive) -> Callable[..., Any]:
     def of(self: Node, *others: Any) -> Any:
         return apply(primitive, self.number(), *others)
@@ -189,7 +201,6 @@ class Node(Symbol):
     """
 
     __slots__ = ("args", "data", "graph", "index", "primitive")
-    __hash__ = object.__hash__
 
     def __init__(self, graph: Graph, index: int, primitive: Primitive, args: tuple[Any, ...], data: Any) -> None:
         self.graph, self.index, self.primitive, self.args, self.data = graph, index, primitive, args, data
@@ -226,7 +237,10 @@ class Node(Symbol):
         return self
 
     def __floordiv__(self, other: Any) -> Any:
-        return apply(p.FLOOR, self / other)
+        return _whole_quotient(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _whole_quotient(other, self)
 
     def __eq__(self, other: object) -> Any:
         return _equal(self, other)
@@ -262,6 +276,9 @@ class Node(Symbol):
 
     __bool__ = __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = _refuse
 
+    def __hash__(self) -> int:
+        return object.__hash__(self) if self.graph.legible else int(self._refuse())
+
     def __repr__(self) -> str:
         return short(self) if self.graph.legible else str(self._refuse())
 
@@ -270,6 +287,9 @@ class Node(Symbol):
 
     def __iter__(self) -> Any:
         raise InvalidType("a symbol is one number, it has no parts")
+
+
+numbers.Real.register(Node)  # by which np.isscalar tells that it is a number
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:

@@ -140,8 +140,8 @@ def _simplify_mul(a: Number, b: Number) -> Number | None:
 
 
 def _simplify_div(a: Number, b: Number) -> Number | None:
-    if _known(b):
-        return a * _divide(1.0, b) if b not in (0.0,) and math.isfinite(1.0 / b) else None
+    if _known(b):  # by a product where that is the same number: floor(0.3 / 0.1) is 2, floor(0.3 * 10) is 3
+        return a * _divide(1.0, b) if abs(math.frexp(b)[0]) == 0.5 and math.isfinite(1.0 / b) else None
     if _known(a) and a == 0.0:
         return 0.0
     if a is b:

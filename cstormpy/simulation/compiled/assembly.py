@@ -50,7 +50,7 @@ class Assembly:
 
     def __init__(self, diagram: Diagram, detectors: list[tuple[Any, Any]]) -> None:
         self.diagram, self.detectors = diagram, detectors
-        self.graph = Graph(legible=False)
+        self.graph = Graph()
         self.time = self.graph.input("t")
         self.signals: dict[int, Signal] = {}
         self.states: dict[Any, Any] = {}

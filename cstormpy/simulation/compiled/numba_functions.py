@@ -16,10 +16,11 @@ from cstormpy.graph.external import external
 from cstormpy.graph.python_calls import Differences, PythonCall
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.call_table import CallTable
-from cstormpy.simulation.compiled.fingerprints import fingerprint
+from cstormpy.simulation.compiled.fingerprints import fingerprint, reachable
 from cstormpy.simulation.compiled.numbers import HeldNumbers
 from cstormpy.simulation.compiled.side_effects import Reached
 from cstormpy.simulation.compiled.signals import Signal, numbers, shaped_as
+from cstormpy.simulation.compiled.symbolic_math import is_installed, why_refused
 from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused, draws_numbers, told
 
 #: Gives the symbols of a number or an array that a function without arguments reads anew.
@@ -242,6 +243,9 @@ class ByNumba:
             raise Refused(f"its function is a {type(func).__name__}, not a plain function")
         if func.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
             raise Refused("its function is a generator")
+        for each in reachable([func]):
+            if isinstance(each, types.FunctionType) and not is_installed(each) and (why := why_refused(each)):
+                raise Refused(why)
         return func, arguments, samples
 
     def _bound(
@@ -295,7 +299,8 @@ def _sampled(func: Callable[..., Any], samples: list[Any], first: int) -> Any:
         reached.restore()
         raise Refused(f"it fails when it is tried: {type(error).__name__}: {error}") from error
     changed = reached.restore()
-    if changed:
+    written: Any = getattr(func, "written", func)
+    if changed and not draws_numbers(written):  # of which is told what it reads
         raise Refused(f"it changes {changed}")
     return found
 

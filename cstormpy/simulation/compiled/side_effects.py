@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dis
+import pickle
+import random
 import types
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable, surrounding
 
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
+
 
 class Reached:
-    """The lists, mappings, arrays and objects that some functions can reach, as they were when this was made.
+    """The lists, mappings, arrays, generators and objects that functions can reach, as they were when this was made.
+
+    An iterator counts as changed: it gives something else each time, and cannot be put back.
 
     Parameters
     ----------
@@ -23,11 +29,13 @@ class Reached:
     """
 
     def __init__(self, roots: Sequence[Any]) -> None:
-        self._before = [(each, kept) for each in reachable(list(roots)) if (kept := _kept(each)) is not None]
+        found = reachable(list(roots)) + (_common_generators() if roots else [])
+        self._before = [(each, kept) for each in found if (kept := _kept(each)) is not None]
+        self._iterator = next((each for each in found if isinstance(each, Iterator)), None)
 
     def restore(self) -> str:
         """Put everything back; return what had been changed, or nothing."""
-        changed = ""
+        changed = "" if self._iterator is None else f"a {type(self._iterator).__name__} that it reads from"
         for each, kept in self._before:
             if not _is_same(_kept(each), kept):
                 _put_back(each, kept)
@@ -35,8 +43,27 @@ class Reached:
         return changed
 
 
+def _common_generators() -> list[Any]:
+    """Return the random generators behind the functions of `random` and `numpy.random`."""
+    return [random.random.__self__, np.random.random.__self__]  # type: ignore[attr-defined]
+
+
+def _state_of(generator: Any, new: Any = None) -> Any:
+    """Return the state of a random generator, after it has got a new one if that is given."""
+    if isinstance(generator, np.random.Generator):
+        generator = generator.bit_generator
+        if new is not None:
+            generator.state = new
+        return generator.state
+    if new is not None:
+        generator.__setstate__(new)
+    return generator.__getstate__()
+
+
 def _kept(value: Any) -> Any:
     """Return what is to be put back into something; None where nothing can change, or cannot be put back."""
+    if isinstance(value, _GENERATORS):
+        return pickle.dumps(_state_of(value))
     if isinstance(value, np.ndarray):
         return value.copy() if value.flags.writeable else None
     if isinstance(value, (list, deque)):
@@ -84,7 +111,9 @@ def _is_same(now: Any, before: Any) -> bool:
 
 
 def _put_back(value: Any, kept: Any) -> None:
-    if isinstance(value, np.ndarray):
+    if isinstance(value, _GENERATORS):
+        _state_of(value, pickle.loads(kept))
+    elif isinstance(value, np.ndarray):
         value[...] = kept
     elif isinstance(value, (list, bytearray)):
         value[:] = kept
@@ -120,6 +149,8 @@ def _said(value: Any) -> str:
         return f"what {value.__name__} remembers"
     if isinstance(value, type):
         return f"an attribute of {value.__name__}"
+    if isinstance(value, _GENERATORS):
+        return "a random generator"
     if isinstance(value, (list, dict, set, bytearray, deque, np.ndarray)):
         return f"a {type(value).__name__} that it has from outside"
     return f"an attribute of a {type(value).__name__}"

@@ -1,15 +1,25 @@
-"""Functions of `math`, ``max`` and ``min`` on symbols, for functions that somebody has written for numbers."""
+"""Copies of functions that somebody has written for numbers, in which `math`, ``max`` and ``min`` take symbols.
+
+In them a symbol is of those types of which the number is for which it stands. A function that catches errors is refused
+where it is called: symbols do not raise where numbers do.
+"""
 
 from __future__ import annotations
 
+import dis
+import functools
+import itertools
 import math
+import os
 import types
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from cstormpy.graph import Node
+from cstormpy.graph import Node, SymbolicBranch
+from cstormpy.graph.arrays import Symbols
+from cstormpy.simulation.compiled.fingerprints import codes_within
 
 _AS_NUMPY = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
@@ -43,6 +53,35 @@ def _chain(numpy: Callable[[Any, Any], Any], plain: Callable[..., Any]) -> Calla
     return either
 
 
+def _isinstance(value: Any, kinds: Any) -> bool:
+    """Tell whether a value is of a class, a symbol as the numbers are for which it may stand."""
+    kinds = tuple(map(_class_of, kinds)) if isinstance(kinds, tuple) else _class_of(kinds)
+    if not isinstance(value, Node):
+        return isinstance(value, kinds)
+    numbers = (True, np.True_) if value.primitive.truth else (1.5, np.float64(1.5))
+    answers = {isinstance(number, kinds) for number in numbers}
+    if len(answers) > 1:
+        raise SymbolicBranch("it asks whether a number is one of Python's or of NumPy's")
+    return answers.pop()
+
+
+def _type(*given: Any, **options: Any) -> Any:
+    """Return the class of a value, or a new class; what a symbol is of Python and NumPy call differently."""
+    if len(given) == 1 and isinstance(given[0], Node):
+        raise SymbolicBranch("it asks for the type of a number, for which isinstance(x, float) does")
+    found: Any = type(*given, **options)
+    return np.ndarray if found is Symbols else vars(found).get(WATCHED, found)
+
+
+def _class_of(kind: Any) -> Any:
+    return type if kind is _type else kind
+
+
+#: The class that a class stands for whose attributes are watched, by its own name there (`twins`).
+WATCHED = "__watched__"
+#: Functions of the language; the latter two as users' functions see them.
+_CHAINS: dict[str, Any] = {"max": _chain(np.maximum, max), "min": _chain(np.minimum, min)}
+_BUILTINS = {**_CHAINS, "isinstance": _isinstance, "type": _type}
 _MATH = types.SimpleNamespace(**{**vars(math), **{k: _on_symbols(getattr(math, k), f) for k, f in _AS_NUMPY.items()}})
 _OWN = {id(getattr(math, k)): getattr(_MATH, k) for k in _AS_NUMPY} | {id(math): _MATH}
 
@@ -50,24 +89,104 @@ _OWN = {id(getattr(math, k)): getattr(_MATH, k) for k in _AS_NUMPY} | {id(math):
 def with_symbolic_math(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a copy of a plain function for which `math`, ``max`` and ``min`` take symbols.
 
-    So do those functions of its module that it calls.
+    So do those functions that it calls, but for what is installed.
     """
-    if not isinstance(function, types.FunctionType):
-        return function
-    before = function.__globals__
-    space = {name: _OWN.get(id(value), value) for name, value in before.items()}
-    space.setdefault("max", _chain(np.maximum, max))
-    space.setdefault("min", _chain(np.minimum, min))
-    for name, value in before.items():
-        if isinstance(value, types.FunctionType) and value.__globals__ is before:
-            space[name] = _within(value, space)
-    return _within(function, space)
+    return _Copies().of(function) if isinstance(function, types.FunctionType) else function
 
 
-def _within(function: types.FunctionType, space: dict[str, Any]) -> types.FunctionType:
-    cells = function.__closure__
-    if cells is not None:
-        cells = tuple(types.CellType(_OWN.get(id(c.cell_contents), c.cell_contents)) for c in cells)
-    copy = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells)
-    copy.__kwdefaults__ = function.__kwdefaults__
-    return copy
+class _Copies:
+    """Copies of a function and of those that it calls, each made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, Callable[..., Any]] = {}
+        self._spaces: dict[int, dict[str, Any]] = {}
+
+    def of(self, function: types.FunctionType) -> Callable[..., Any]:
+        """Return the copy of a function."""
+        if id(function) in self._made:
+            return self._made[id(function)]
+        if not is_installed(function) and (why := why_refused(function)):
+            return self._made.setdefault(id(function), _refusing(why))
+        # cells that hold nothing else stay: what is written into them is seen
+        cells = tuple(types.CellType() if self._differs(c) else c for c in function.__closure__ or ())
+        space = self._space(function.__globals__, not is_installed(function))
+        copy = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells or None)
+        copy.__kwdefaults__, copy.__dict__ = function.__kwdefaults__, vars(function)
+        self._made[id(function)] = copy
+        for own, cell in zip(cells, function.__closure__ or (), strict=True):
+            if own is not cell:
+                own.cell_contents = self._instead(cell.cell_contents)
+        for name in {name for code in codes_within(function.__code__) for name in code.co_names}:
+            value = function.__globals__.get(name)
+            if isinstance(value, types.FunctionType):
+                space[name] = self._instead(value, function.__globals__)
+        return copy
+
+    def _space(self, before: dict[str, Any], own: bool) -> dict[str, Any]:
+        """Return what stands in the module of a function; an `own` one is the user's."""
+        space = self._spaces.get(id(before))
+        if space is None:
+            space = self._spaces[id(before)] = {name: _OWN.get(id(value), value) for name, value in before.items()}
+            for name, value in (_BUILTINS if own else _CHAINS).items():
+                space.setdefault(name, value)
+        return space
+
+    def _instead(self, value: Any, space: dict[str, Any] | None = None) -> Any:
+        """Return what stands in the place of a value."""
+        if isinstance(value, types.FunctionType) and (value.__globals__ is space or not is_installed(value)):
+            return self.of(value)
+        return _OWN.get(id(value), value)
+
+    @staticmethod
+    def _differs(cell: types.CellType) -> bool:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # it is empty yet
+            return False
+        return id(value) in _OWN or (isinstance(value, types.FunctionType) and not is_installed(value))
+
+
+def is_installed(function: types.FunctionType) -> bool:
+    """Tell whether a function is of the language, of a library or of this package: not of the user."""
+    path, module = function.__code__.co_filename, str(function.__module__).partition(".")[0]
+    return module == "cstormpy" or "site-packages" in path or path.startswith(os.path.dirname(os.__file__) + os.sep)
+
+
+def why_refused(function: types.FunctionType) -> str:
+    """Return why a function of the user cannot be called with symbols, or as machine code, "" if it can."""
+    return _why_refused(function.__code__)
+
+
+@functools.lru_cache(1024)
+def _why_refused(function: types.CodeType) -> str:
+    for code in codes_within(function):
+        steps = list(dis.get_instructions(code))
+        for step in steps:
+            if step.opname == "STORE_GLOBAL":
+                return f"it changes {step.argval!r} of its module"
+        number = _line_of_except(steps)
+        if number or "suppress" in code.co_names:
+            name = os.path.basename(code.co_filename)
+            where = f"line {number or code.co_firstlineno} of {name}"
+            return f"it catches errors ({where}), which are raised by Python's numbers only"
+    return ""
+
+
+def _line_of_except(steps: list[dis.Instruction]) -> int:
+    """Return the line of the first ``except``, 0 if there is none."""
+    line, targets = 0, {step.argval for step in steps if step.opname == "SETUP_FINALLY"}
+    for step, behind in itertools.pairwise(steps):
+        line = step.starts_line if type(step.starts_line) is int else getattr(step, "line_number", None) or line
+        named = step.opname in ("CHECK_EXC_MATCH", "JUMP_IF_NOT_EXC_MATCH")
+        if named or (step.opname == "PUSH_EXC_INFO" and behind.opname == "POP_TOP"):
+            return line
+        if step.offset in targets and step.opname == "POP_TOP":  # Python 3.10
+            return line
+    return 0
+
+
+def _refusing(why: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise SymbolicBranch(why)
+
+    return refuse

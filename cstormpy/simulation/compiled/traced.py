@@ -38,12 +38,14 @@ def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any], ours: bool =
         If it cannot be written down, is too long, changes its object, or gives something else the second time.
     """
     before, reached, changed = len(graph.nodes), Reached(twins.shared), ""
+    graph.legible = False
     try:
         result = _run(ask)
         if len(graph.nodes) - before > _MOST_OPERATIONS:
             raise Untraceable(f"it takes {len(graph.nodes) - before} operations")
         again = result if ours and twins.are_ours() else _run(ask)
     finally:
+        graph.legible = True
         changed = reached.restore()
     if changed:
         raise Untraceable(f"it changes {changed} while it computes")
@@ -58,7 +60,7 @@ def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any], ours: bool =
 
 def untraceable(owner: Any, method: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str | None:
     """Return why a method of (twin, *symbols of some shapes) cannot be written down; None if it can."""
-    graph = Graph(legible=False)
+    graph = Graph()
     graph.call_table = CallTable(Numbers(), graph.input("t"))
     twins, inputs, size = Twins(graph), [], 0
     for shape in shapes:

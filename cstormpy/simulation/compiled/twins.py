@@ -26,7 +26,7 @@ from cstormpy.linkage.tables import NUMBERS, Form, Tables, numbers_of, tables_of
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.symbolic import GRAVITY, SymbolicMechanism
 from cstormpy.simulation.compiled.fingerprints import is_by_identity
-from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+from cstormpy.simulation.compiled.symbolic_math import WATCHED, with_symbolic_math
 
 #: Arrays with more entries are tables; lists and mappings with more are no parameters: they stay as they are.
 _LARGEST = 256
@@ -156,9 +156,10 @@ class Twins:
 
         def look(self: Any, name: str) -> Any:
             reads.add((path, name))
-            return look_up(self, name)
+            return kind if name == "__class__" else look_up(self, name)
 
         methods = {**_own_methods(kind), **instead, "__getattribute__": look, "__module__": kind.__module__}
+        methods[WATCHED] = kind
         return type(kind.__name__, (kind,), methods)
 
     def _twin_of(self, value: Any, path: Path) -> Any:
@@ -305,11 +306,28 @@ def _own_methods(kind: type) -> dict[str, Any]:
     for base in reversed(kind.__mro__):
         builtin = base.__module__ == "builtins"
         for name, value in vars(base).items():
-            if isinstance(value, types.FunctionType) and not builtin and not is_of_library(value):
-                found[name] = with_symbolic_math(value)
+            function = _function_of(value)
+            if function is not None and not builtin and not is_of_library(function):
+                found[name] = _like(value, with_symbolic_math(function))
             elif found:
                 found.pop(name, None)  # it is that of a class behind it no longer
     return {name: value for name, value in found.items() if not name.startswith("__") or name == "__call__"}
+
+
+def _function_of(value: Any) -> types.FunctionType | None:
+    """Return the function behind a method or a property; None where there is none."""
+    if isinstance(value, property):
+        value = value.fget
+    elif isinstance(value, (staticmethod, classmethod)):
+        value = value.__func__
+    return value if isinstance(value, types.FunctionType) else None
+
+
+def _like(value: Any, function: Callable[..., Any]) -> Any:
+    """Return a function as a method of that kind, or as a property."""
+    if isinstance(value, property):
+        return property(function, value.fset, value.fdel)
+    return type(value)(function) if isinstance(value, (staticmethod, classmethod)) else function
 
 
 def is_container(value: Any) -> bool:

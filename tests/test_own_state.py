@@ -11,6 +11,7 @@ import types
 
 import numpy as np
 import pytest
+from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
 from own_laws import controlled
 
 import cstormpy as cs
@@ -280,3 +281,69 @@ def test_a_law_that_draws_seldom_is_not_frozen():
     generator = np.random.default_rng(3)
     sim, bd = controlled(lambda t, q, qd: -q[1] if generator.random() < 0.9 else -5.0 * q[1], "auto")
     assert "it reads 'generator', a random generator" in sim.explain(bd)
+
+
+# What is written into -----------------------------------------------------------------------------------
+
+
+class Doubling(FunctionBlock):
+    nin, nout = 1, 1
+
+    def output(self, t, u, x):
+        u[0] *= 2.0
+        return [u[0]]
+
+
+class Pulled(ContinuousBlock):
+    nin, nout, nstates = 1, 1, 2
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self._x0 = np.array([0.1, 0.2])
+
+    def output(self, t, u, x):
+        x *= 2.0
+        return [x]
+
+    def deriv(self, t, u, x):
+        u[0] *= 3.0
+        x -= u[0]
+        return x
+
+
+class Added(SampledBlock):
+    nin, nout, ndstates = 1, 1, 2
+
+    def __init__(self, **options):
+        super().__init__(clock=options["bd"].clock(10, "Hz"), x0=np.array([0.1, 0.2]), **options)
+
+    def output(self, t, u, x):
+        x[0] += 1.0
+        return [x]
+
+    def next(self, t, u, x):
+        u[0] += 1.0
+        x += u[0]
+        return x
+
+
+EXPECTED = {
+    Doubling: [1.0, -0.5],
+    Pulled: [2.0 * (1.5 - 1.4 * math.e), 2.0 * (-0.75 + 0.95 * math.e)],  # of dx/dt = x - 3 u
+    Added: [0.1 + 11 * 1.5 + 1.0, 0.2 + 11 * 0.75],
+}
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("kind", [Doubling, Pulled, Added])
+def test_a_block_that_writes_into_what_it_is_given_changes_no_signal_of_others(kind, engine):
+    """It wrote into the output of the block before it, and into the states of the run; compiled, it was refused."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    source, block = bd.CONSTANT(np.array([0.5, -0.25])), kind(bd=bd, name="block")
+    beside = bd.INTEGRATOR(x0=[0.0, 0.0], name="beside")
+    bd.connect(source, block, beside)
+    bd.connect(block, bd.INTEGRATOR(x0=[0.0, 0.0], name="behind"))
+    out = sim.run(bd, T=1.0, dt=0.25, watch=["block", "beside"], rtol=1e-9)
+    np.testing.assert_allclose(out.signal("block")[-1], EXPECTED[kind], rtol=1e-7)
+    np.testing.assert_allclose(out.signal("beside")[-1], [0.5, -0.25])

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from bdsim.blocks.continuous import LTI_SS
+from bdsim.blocks.functions import Function
 from bdsim.blocks.sampled import LTI_SS_S
 
 from cstormpy.arrays import real_array
@@ -33,10 +34,25 @@ def is_of(kind: type, base: type) -> bool:
 
 def output_of(block: Any) -> Callable[..., Any]:
     """Return what computes the outputs of a block."""
-    output: Callable[..., Any] = block.output
     if type(block).output in (LTI_SS.output, LTI_SS_S.output):
         return functools.partial(linear_outputs, block)
-    return output
+    return method_of(block, "output")
+
+
+def method_of(block: Any, name: str) -> Callable[..., Any]:
+    """Return a method of (t, u, x) of a block; one of the user's may write into what it is given.
+
+    Signals and states belong to the run: it is given copies.
+    """
+    method: Callable[..., Any] = getattr(block, name)
+    kind: Any = type(block)
+    if not is_of(kind, Function) and kind.__module__.partition(".")[0] in ("bdsim", "cstormpy"):
+        return method
+    return lambda t, u, x: method(t, [_as_copy(v) for v in u], _as_copy(x))
+
+
+def _as_copy(value: Any) -> Any:
+    return np.array(value) if value.__class__ is np.ndarray else value
 
 
 def linear_outputs(block: Any, t: Any, u: list[Any], x: Any) -> list[Any]:

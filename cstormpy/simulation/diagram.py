@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.displays import Scope
-from bdsim.blocks.functions import Function, Gain
+from bdsim.blocks.functions import Gain
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError, DiagramError, shown
-from cstormpy.simulation.bdsim_blocks import is_of, output_of
+from cstormpy.simulation.bdsim_blocks import is_of, method_of, output_of
 from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
 from cstormpy.simulation.holds import Hold, holds_of
 from cstormpy.simulation.step_control import shortest_step
@@ -85,7 +85,7 @@ class Diagram:
         self.order = [
             (
                 b,
-                self.holds[b].output if b in self.holds else _output_of(b),
+                self.holds[b].output if b in self.holds else output_of(b),
                 b._inport_slots,
                 b._outport_slots,
                 b.nout,
@@ -228,7 +228,8 @@ class Diagram:
         parts = []
         for b in clock.blocklist:
             try:
-                value = np.asarray(b.next(t, [s.value for s in b._inport_slots], self.cells[b][0]), dtype=float).ravel()
+                given = [s.value for s in b._inport_slots]
+                value = np.asarray(method_of(b, "next")(t, given, self.cells[b][0]), dtype=float).ravel()
             except Exception as error:
                 raise self.failure(b, "next state", t, error) from error
             if value.size != b.ndstates:
@@ -370,18 +371,10 @@ class Diagram:
         return None
 
 
-def _output_of(b: Any) -> Callable[..., Any]:
-    """Return what computes the outputs of a block; a user's function may write into what it is given."""
-    output = output_of(b)
-    if not is_of(b.__class__, Function):
-        return output
-    return lambda t, u, x: output(t, [np.array(v) if v.__class__ is np.ndarray else v for v in u], x)
-
-
 def _rate_of(b: Any) -> Callable[..., Any]:
     """Return what computes the rate of a block's states, those that are held standing still."""
     if not is_bounded(b):
-        return b.deriv
+        return method_of(b, "deriv")
 
     def rate(t: float, u: list[Any], x: Array) -> Array:
         free, sides = rate_of_integrator(b, u), side_of(b)

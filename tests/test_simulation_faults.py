@@ -116,6 +116,36 @@ def test_an_exception_inside_a_block(sim, operation, capsys, caplog):
     assert len(caught.value.result.t) == len(out.t)
 
 
+class Forgetful(ContinuousBlock):
+    """Its output needs its input, and it does not say so."""
+
+    nin, nout, nstates = 1, 1, 1
+
+    def __init__(self, **blockargs):
+        super().__init__(x0=[0.0], **blockargs)
+
+    def output(self, t, u, x):
+        return [x[0] + 2.0 * u[0]]
+
+    def deriv(self, t, u, x):
+        return np.array([u[0]])
+
+
+def test_an_input_that_is_not_there_yet(sim):
+    """The message said that None cannot be multiplied, and not what to do."""
+
+    def wired(**options):
+        bd = sim.blockdiagram()
+        block, gain = Forgetful(bd=bd, name="own", **options), bd.GAIN(2.0)
+        bd.connect(bd.CONSTANT(1.0), gain)
+        bd.connect(gain, block)
+        return bd
+
+    with pytest.raises(cs.BlockError, match=r"block 'own' .*, output at t = 0: .* is made with feedthrough=True"):
+        sim.run(wired(), T=1)
+    assert sim.run(wired(feedthrough=True), T=1, watch=["own"]).signal("own")[-1] == pytest.approx(6.0)
+
+
 @pytest.mark.parametrize("where", ["start", "reset"])
 def test_an_exception_before_the_first_sample_is_raised(sim, where):
     bd = sim.blockdiagram()

@@ -252,7 +252,7 @@ class Diagram:
         reason = str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
         if isinstance(error, DiagramError):
             return error
-        reason += _hint(b)
+        reason += _hint(b, what)
         given = ", ".join(
             f"{input_name_short(b, i)} = {_short(s.value)} from {self.source_of(b, i)}"
             for i, s in enumerate(b._inport_slots)
@@ -385,8 +385,11 @@ def _rate_of(b: Any) -> Callable[..., Any]:
     return rate
 
 
-def _hint(b: Any) -> str:
-    """Return what helps where a block of bdsim fails at a signal of a width that it was not made for."""
+def _hint(b: Any, what: str) -> str:
+    """Return what helps where a block fails at an input that is not there yet, or of a width it was not made for."""
+    early = not getattr(b, "_feedthrough", True) and any(slot.value is None for slot in b._inport_slots)
+    if what == "output" and early:
+        return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
     if isinstance(b, Scope):

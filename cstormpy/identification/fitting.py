@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.arguments import one_of, option, positive
+from cstormpy.arguments import one_of, option, positive, whole_number
 from cstormpy.arrays import Array, as_floats
-from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown
+from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.identification.base_parameters import excited, regrouped
 from cstormpy.identification.consistency import is_possible, nearest_fit
 from cstormpy.identification.equations import equations_of
@@ -183,12 +183,8 @@ def _by_output(
         log = replace(log, q=q, qd=qd)
     if not log.timed:
         raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
-    if isinstance(horizon, bool) or not isinstance(horizon, (int, np.integer)):
-        raise InvalidType(f"horizon: expected a number of rows, got {shown(horizon)}")
-    if horizon < _LEAST_HORIZON:
-        raise InvalidValue(f"horizon: expected {_LEAST_HORIZON} rows or more, got {horizon}")
-    step = positive(max_step, "max_step")
-    return OutputIdentification(fit_output(mech, log, names, int(horizon), step, physical is not False), log)
+    rows, step = whole_number(horizon, "horizon", _LEAST_HORIZON, 10**9), positive(max_step, "max_step")
+    return OutputIdentification(fit_output(mech, log, names, rows, step, physical is not False), log)
 
 
 def _loads(wrench: Any, log: Log) -> Any:

@@ -108,7 +108,7 @@ def tune(
     sim: Any, bd: Any, cost: Any, parameters: Any, *, bounds: Any, apply: Any, max_runs: Any, tol: Any, **options: Any
 ) -> Tuning:
     """Improve parameters of a diagram; see `Simulation.tune`."""
-    most, least = whole_number(max_runs, "tune: max_runs", 1), positive(tol, "tune: tol")
+    most, least = whole_number(max_runs, "tune: max_runs", 1, 10**9), positive(tol, "tune: tol")
     problem = Problem(sim, bd, cost, parameters, options, "tune")
     before = problem.parameters.get()
     problem.runs = _EXPECTED

@@ -78,6 +78,30 @@ def test_two_borders_within_a_step_are_both_located(block, gain):
     np.testing.assert_allclose(found.gradient, truth, rtol=0, atol=1e-4 * np.abs(truth).max())
 
 
+@pytest.mark.parametrize("options", [{}, {"solver": "RK4", "dt": 0.02}], ids=str)
+def test_kinks_of_two_numbers_in_two_steps_one_behind_the_other(options):
+    """One passes a border 0.02 s behind the other one: the second was not looked for in the step behind the first."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, v = bd.INTEGRATOR([1.0, 0.8], name="x"), bd.INTEGRATOR(np.zeros(2), name="v")
+    rate, limit, cost = bd.SUM("++", name="rate"), bd.SATURATION(low=-0.3, high=0.2), bd.INTEGRATOR(name="cost")
+    for begin, end in ((x, bd.GAIN(-4.0, name="k")), (limit, bd.GAIN(-3.0, name="b"))):
+        bd.connect(begin, end)
+    square = bd.FUNCTION(lambda x: x @ x, name="square")
+    wires = [(v, x), (x, limit), (rate, v), (x, square), (square, cost)]
+    for begin, end in [*wires, (bd["k"], rate[0]), (bd["b"], rate[1])]:
+        bd.connect(begin, end)
+    found, slopes = sim.gradient(bd, "cost", ["k.K", "b.K"], T=3.0, **options).gradient, []
+    for name in "kb":
+        ends = []
+        for moved in (bd[name].K + 1e-5, bd[name].K - 1e-5):
+            before, bd[name].K = bd[name].K, moved
+            ends.append(sim.run(bd, T=3.0, **FINE).x[-1, 4])
+            bd[name].K = before
+        slopes.append((ends[0] - ends[1]) / 2e-5)
+    np.testing.assert_allclose(found, slopes, rtol=0, atol=2e-6)
+
+
 @pytest.mark.parametrize("count", range(2, 20))
 def test_some_share_of_a_table_tells_any_two_intervals_apart(count):
     points = np.cumsum(np.random.default_rng(count).uniform(0.1, 1.0, count))

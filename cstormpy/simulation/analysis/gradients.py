@@ -31,6 +31,8 @@ Cost = Any
 _HEEDED = ("dt", "max_step", "solver", "rtol", "atol", "first_tick", "watch", "start")
 #: So close to an event, for its time, a step ends there.
 _SAME = 1e-12
+#: So much later, as part of the way to what follows, it ends instead.
+_LATER = 1e-3
 #: What helps where the diagram has no compiled form.
 _WITHOUT = (
     "derivatives of a run come from the compiled form, with any engine; without it take differences of sim.run between "
@@ -220,14 +222,17 @@ def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:
 
 
 def _ends_of_steps(out: Result) -> Array:
-    """Return the times of a run without those of its events, which are to be located anew, and where no step ends.
+    """Return the times of a run, with those of its events a little later, where there is nothing.
 
-    One that would end at an event, but for rounding, has stages on both sides of it.
+    Events are located anew; a step that would end at one, but for rounding, has stages on both sides of it.
     """
     met = np.array([-np.inf, *sorted(event[0] for event in out.events), np.inf])
     after = np.searchsorted(met, out.t, "right")
     beside = np.minimum(out.t - met[after - 1], met[after] - out.t)
-    return np.asarray(out.t[beside > _SAME * (1.0 + np.abs(out.t))])
+    apart = out.t[beside > _SAME * (1.0 + np.abs(out.t))]
+    all_times = np.append(np.union1d(apart, met[1:-1]), out.t[-1])
+    follows = all_times[np.searchsorted(all_times[:-1], met[1:-1]) + 1]
+    return np.union1d(apart, met[1:-1] + _LATER * (follows - met[1:-1]))
 
 
 def _ports(signals: list[Signal]) -> list[Any]:

@@ -160,7 +160,8 @@ class _TangentRun(Run):
     def _make(self, dp: Array) -> None:
         method, compiled = explicit_method(self.settings.solver), self._engine != "interpreted"
         assert method is not None, "others are refused where options are read"
-        self.steps_of = Steps(self.program, compiled, method, dp, self.diagram.nstates)
+        kinks = [not getattr(detector, "acts", True) for detector, _ in self.simstate.crossing_detectors]
+        self.steps_of = Steps(self.program, compiled, method, dp, self.diagram.nstates, kinks)
         watched = places_of(self.program, self.signals)
         self._seen = watched.size
         self._jumps = JumpWatch(

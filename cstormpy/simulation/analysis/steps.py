@@ -34,9 +34,13 @@ class Steps:
     method : Tableau
     dp : ndarray, (k, np)
     nstates : int
+    kinks : list of bool
+        Of each guard whether nothing is done where it changes its side, but that a step ends.
     """
 
-    def __init__(self, program: Program, compiled: bool, method: Tableau, dp: Array, nstates: int) -> None:
+    def __init__(
+        self, program: Program, compiled: bool, method: Tableau, dp: Array, nstates: int, kinks: list[bool]
+    ) -> None:
         self.program, self.compiled, self.method = program, compiled, method
         self.function = program.change(in_python=not compiled)
         self.dp = dp
@@ -48,6 +52,7 @@ class Steps:
         self.K, self.dK = np.zeros((stages + 2, nstates)), np.zeros((count, stages + 2, nstates))
         self.bounds = np.array([-math.inf, math.inf])
         self.guards = np.array([place for place, _, _ in program.guards or []], dtype=np.int64)
+        self.kinks = np.array(kinks, dtype=bool)
         self.table = tables_of(method)[0]
 
     def clamped(self, t: float) -> float:
@@ -98,11 +103,17 @@ class Steps:
         return taken, [part[:taken] for part in kept]
 
     def _begin(self, times: Array, x: Array, dx: Array, sides: Array) -> int:
-        """Evaluate the first stage; where an event has just been, with the slopes of the side that is ahead."""
+        """Evaluate the first stage; where an event has just been, with the slopes of the side that is ahead.
+
+        On which sides of their kinks blocks are from there on is written into sides: they may be at others soon.
+        """
         status, self.K[0], self.dK[:, 0] = self.evaluate(times[0], x, dx)
         if not status and len(times) > 1 and np.isnan(sides[0]).any():
             ahead = _ASIDE * (times[1] - times[0])
             _, _, self.dK[:, 0] = self.evaluate(times[0] + ahead, x + ahead * self.K[0], dx)
+            now = self.out[self.guards]
+            known = np.isnan(sides[0]) & self.kinks & (now != 0.0)
+            sides[0][known] = now[known]
         return status
 
     def tangents_to_event(self, t: float, end: float, x: Array, dx: Array, sides: Array) -> Array:

@@ -36,8 +36,8 @@ class Kinked(Ported):
                 Crossing(self, simstate, self._border, direction=0.0, of_states=self._by_states, which=which)  # type: ignore[arg-type]
 
     def _watched(self) -> int:
-        """Return how many numbers are to be watched."""
-        return 2
+        """Return how many numbers are to be watched: for each of two limits one of each share of a signal."""
+        return 4
 
     def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
         """Return a number that changes its sign at kinks, of the time, the inputs and, if it needs them, states."""

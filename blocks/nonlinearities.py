@@ -42,7 +42,7 @@ class _Zoned(Kinked):
         self._tune("low", "high")
 
     def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
-        return beside(ports.signal(self, 0, u[0]), (self.low, self.high)[which])  # type: ignore[arg-type]
+        return beside(ports.signal(self, 0, u[0]), (self.low, self.high)[which // 2], which % 2)  # type: ignore[arg-type]
 
 
 class Saturation(_Zoned, FunctionBlock):

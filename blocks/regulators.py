@@ -146,7 +146,7 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         return parts(self._gains, r, y, x[:n], self.D * self.N * (self.c * r - y - x[n:]))
 
     def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
-        return beside(self._parts(u, x[0])[0], (self.low, self.high)[which])
+        return beside(self._parts(u, x[0])[0], (self.low, self.high)[which // 2], which % 2)
 
 
 class DiscretePID(_Controller, bases.Ported, SampledBlock):

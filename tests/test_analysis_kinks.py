@@ -79,11 +79,12 @@ def test_two_borders_within_a_step_are_both_located(block, gain):
 
 
 @pytest.mark.parametrize("options", [{}, {"solver": "RK4", "dt": 0.02}], ids=str)
-def test_kinks_of_two_numbers_in_two_steps_one_behind_the_other(options):
-    """One passes a border 0.02 s behind the other one: the second was not looked for in the step behind the first."""
+@pytest.mark.parametrize("second", [0.8, 1.0])
+def test_kinks_of_two_numbers_at_nearly_or_just_the_same_time(options, second):
+    """One passes a border 0.02 s behind the other one, which was not looked for there, or both do so together."""
     sim = cs.Simulation(engine="compiled", live=False, progress=False)
     bd = sim.blockdiagram()
-    x, v = bd.INTEGRATOR([1.0, 0.8], name="x"), bd.INTEGRATOR(np.zeros(2), name="v")
+    x, v = bd.INTEGRATOR([1.0, second], name="x"), bd.INTEGRATOR(np.zeros(2), name="v")
     rate, limit, cost = bd.SUM("++", name="rate"), bd.SATURATION(low=-0.3, high=0.2), bd.INTEGRATOR(name="cost")
     for begin, end in ((x, bd.GAIN(-4.0, name="k")), (limit, bd.GAIN(-3.0, name="b"))):
         bd.connect(begin, end)

@@ -82,10 +82,16 @@ def limited_rate(u: Signal, before: Signal, falling: Signal, rising: Signal, spa
     return before + np.clip(u - before, falling * span, rising * span)
 
 
-def beside(u: Signal, border: Signal) -> Any:
-    """Return a number that changes its sign where an element of a signal passes its border, and only there.
+def beside(u: Signal, border: Signal, share: int) -> Any:
+    """Return a number that changes its sign where an element of a share of a signal passes its border, and only there.
 
-    >>> float(beside(0.25, 0.5)) < 0.0 < float(beside(0.75, 0.5))
+    Of two shares the first has the elements 0, 2, 4, … and the second the others, so that neighbours that pass their
+    borders together, as those of symmetric motions, do not make up for one another.
+
+    >>> float(beside(0.25, 0.5, 0)) < 0.0 < float(beside(0.75, 0.5, 0))
     True
     """
-    return np.prod(np.clip(u - border, -1.0, 1.0))
+    parts = np.clip(u - border, -1.0, 1.0)
+    if np.ndim(parts) == 0:
+        return parts if share == 0 else 1.0
+    return np.prod(np.ravel(parts)[share::2])

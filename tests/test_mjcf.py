@@ -152,6 +152,32 @@ class TestMuJoCo:
             close(mech.forward_dynamics(np.zeros(n), np.zeros(n), np.zeros(n)), want, 1e-8)
 
     @pytest.mark.parametrize(
+        "constraint",
+        [
+            '<connect body1="c" body2="a" anchor=".3 .1 .2"/>',
+            '<weld body1="c" body2="a" anchor=".1 .2 .3"/>',
+            '<weld body1="c" body2="a" relpose=".1 .2 .3 .4 .5 .6 .7"/>',
+            '<weld body1="c" body2="a" relpose=".1 .2 .3 .4 .5 .6 .7" anchor="-.3 .2 .1"/>',
+        ],
+    )
+    def test_what_is_left_open_of_a_loop(self, constraint):
+        """An anchor beside a relative pose was carried to the other body through that pose, where MuJoCo does not."""
+        mujoco = pytest.importorskip("mujoco")
+        text = model(
+            '<body name="a"><joint name="a" axis="0 1 .2"/><geom size=".1"/><body name="c" pos=".5 .1 .2" '
+            'euler="10 20 30"><joint name="c" axis="1 0 .3"/><geom size=".1"/></body></body>',
+            after=f"<equality>{constraint}</equality>",
+        )
+        oracle = mujoco.MjModel.from_xml_string(text)
+        data = mujoco.MjData(oracle)
+        data.qpos[:] = 0.4, -0.7
+        mujoco.mj_forward(oracle, data)
+        open_, turned = data.efc_pos[:3], np.linalg.norm(data.efc_pos[3:])  # the sine of half the angle
+        left = Mechanism.from_mjcf(text).closure([0.4, -0.7])
+        close(np.linalg.norm(left[-3:]), np.linalg.norm(open_), 1e-12)
+        close(np.sin(0.5 * np.linalg.norm(left[:-3])), turned, 1e-12)
+
+    @pytest.mark.parametrize(
         ("polycoef", "ratio", "offset"),
         [("", 1.0, 0.3 - 0.2), ('polycoef=".1 -2 0 0 0"', -2.0, 0.1 + 0.3 + 2.0 * 0.2), ('polycoef=".1"', 1.0, 0.2)],
     )

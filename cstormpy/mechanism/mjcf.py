@@ -155,12 +155,12 @@ def _frames(model: Model, element: Element, whose: str, a: str | None, b: str | 
         return pose_a, pose_b
     pose_b[:3, 3] = element.vector("anchor", whose, (0.0, 0.0, 0.0))
     relative = np.array(element.numbers("relpose", whose, 7)) if "relpose" in element.attributes else np.zeros(7)
-    there = inverse_pose(between)  # body 2 in body 1
-    if relative[3:].any():
-        there = np.eye(4)
-        there[:3, 3] = relative[:3]
-        there[:3, :3] = of_quaternion(unit(relative[3:], whose))
-    return there @ pose_b, pose_b
+    if not relative[3:].any():
+        return inverse_pose(between) @ pose_b, pose_b
+    # MuJoCo then takes the anchor on body 2 alone; on body 1 the place of "relpose" belongs to it
+    pose_a[:3, 3] = relative[:3]
+    pose_a[:3, :3] = of_quaternion(unit(relative[3:], whose))
+    return pose_a, pose_b
 
 
 def _body(model: Model, element: Element, key: str, whose: str) -> str | None:

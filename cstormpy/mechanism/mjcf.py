@@ -113,9 +113,19 @@ def loops_of(model: Model, root: Element) -> list[Loop | Coupling]:
             loop = (_coupling if bare.tag == "joint" else _loop)(model, element, name, whose)
             if loop is None:
                 model.notes.add(OTHERS, named(bare))
+            elif isinstance(loop, Loop) and _carrier(model, loop.link_a) == _carrier(model, loop.link_b):
+                model.notes.add("constraints of bodies with no joint between them are skipped", named(bare))
             else:
                 found.append(loop)
     return found
+
+
+def _carrier(model: Model, body: str | None) -> str | None:
+    """Return the body on a joint that carries another one, or is it; None for the world."""
+    links = {link.name: link for link in model.links}
+    while body is not None and not links[body].joint.dof:
+        body = links[body].parent
+    return body
 
 
 def _coupling(model: Model, element: Element, name: str, whose: str) -> Coupling | None:

@@ -300,6 +300,10 @@ class ConstraintRows:
             "rate": rate,
             "bias_q": [x for row in jacobian(bias, q) for x in row],
         }
+        self._constant = {
+            name: None if any(isinstance(x, Node) for x in part) else np.array(part, dtype=float)
+            for name, part in self._nodes.items()
+        }
         for node in alive([x for part in self._nodes.values() for x in part]):
             if node.primitive is not INPUT and node.data:
                 raise InvalidValue(f"it holds a {node.primitive.name}")
@@ -312,6 +316,9 @@ class ConstraintRows:
 
     def values(self, name: str, q: Any, qd: Any, *shape: int) -> Any:
         """Return a part of the trace at samples, (N, *shape)."""
+        constant = self._constant[name]
+        if constant is not None and q.dtype != object and qd.dtype != object:  # as all but φ of a coupling
+            return np.tile(constant.reshape(shape), (len(q), *(1 for _ in shape)))
         rows = [substituted(self._nodes[name], a, b) for a, b in zip(np.asarray(q), np.asarray(qd), strict=True)]
         if q.dtype == object or qd.dtype == object:
             return symbols(rows).reshape(len(q), *shape)

@@ -113,3 +113,20 @@ def test_a_projection_in_machine_code_is_that_by_numbers():
     assert_close(to_qd, want[1], 1e-12)
     assert np.abs(mech.closure(to_q)).max() < 1e-10
     assert close(drifted + 0.1, qd, to_q, to_qd) != 0
+
+
+def test_a_long_chain_with_a_coupling_is_answered_by_numbers():
+    """Its evaluator, and the first of some hundred samples, failed as too large to be written down."""
+    mech = cs.library.pendulum(13).replace(loops=[cs.Coupling("joint2", "joint1", 2.0)])
+    q, qd = np.full(13, 0.1), np.full(13, 0.2)
+    q[1], qd[1] = 0.2, 0.4
+    u = np.linspace(-1.0, 1.0, 13)
+    expected = mech.hybrid_dynamics(q, qd, u)
+    assert_close(mech.hybrid_evaluator()(q, qd, u), expected.y, 1e-12)
+    B = np.delete(np.eye(13), 1, axis=1)
+    B[1, 0] = 2.0
+    load = B.T @ (u - mech.bias(q, qd))
+    assert_close(expected.y, B @ np.linalg.solve(B.T @ mech.mass_matrix(q) @ B, load), 1e-10)
+    for _ in range(closed_lines._WORTH["one"] + 5):
+        found = mech.hybrid_dynamics(q, qd, u)
+    assert_close(found.y, expected.y, 1e-12)

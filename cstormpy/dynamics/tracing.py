@@ -93,6 +93,14 @@ def of_any_size() -> Iterator[None]:
         _any_size.reset(before)
 
 
+def branches_enough(mech: Linkage) -> bool:
+    """Tell whether the tree of a closed mechanism is written down whatever its number of joints."""
+    key = "tree is written down"
+    if key not in mech.memo:
+        mech.memo[key] = operations_of(tables_of(mech.tree).N, True) <= _CLOSED
+    return bool(mech.memo[key])
+
+
 def with_its_tree(ask: Asked) -> Asked:
     """Have the tree of a closed mechanism, the first argument, written down while it is asked with symbols.
 
@@ -101,10 +109,7 @@ def with_its_tree(ask: Asked) -> Asked:
 
     @functools.wraps(ask)
     def asked(mech: Linkage, *arguments: Any, **named: Any) -> Any:
-        key = "tree is written down"
-        if key not in mech.memo:
-            mech.memo[key] = operations_of(tables_of(mech.tree).N, True) <= _CLOSED
-        if not mech.memo[key] or _any_size.get():
+        if not branches_enough(mech) or _any_size.get():
             return ask(mech, *arguments, **named)
         with of_any_size():
             return ask(mech, *arguments, **named)

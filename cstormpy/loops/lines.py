@@ -17,7 +17,7 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import part_of, run_parts
 from cstormpy.dynamics.hybrid import carefully
 from cstormpy.dynamics.lines import Line, key_of
-from cstormpy.dynamics.tracing import LARGEST, Signature
+from cstormpy.dynamics.tracing import LARGEST, Signature, branches_enough
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
@@ -138,6 +138,8 @@ def _line(mech: Linkage, drive: str, what: str, answers: str = "found") -> Close
 
 def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLine | None:
     if mech.symbolic or mech.n > LARGEST["diagram", what == "sensitivity"]:
+        return None
+    if mech.n > LARGEST["diagram", True] and not branches_enough(mech):  # all ask for the tree's sensitivities
         return None
     if not all(rows.traced for rows in rows_of_constraints(mech)):
         return None

@@ -234,7 +234,7 @@ class Wrong(Odd):
     """A block that computes something else with symbols than with numbers."""
 
     def output(self, t, u, x):
-        return [(2.0 if isinstance(u[0], float) else 3.0) * u[0]]
+        return [(3.0 if hasattr(u[0], "graph") else 2.0) * u[0]]
 
 
 class Changed(Odd):

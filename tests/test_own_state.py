@@ -179,6 +179,11 @@ def scalar(value):
     return max(-0.5, min(0.5, value)) if np.isscalar(value) else value
 
 
+def halved(t, q, qd):
+    count = int(3.0 * abs(q[1])) + 1
+    return -4.0 * 2**-count * q[1] - qd[1] if count > 0 else 0.0
+
+
 ROUNDED = {-2.0: 4.0, -1.0: 3.0, 0.0: 1.0, 1.0: 2.0}
 LOOKING = {
     "except": (catching, "it catches errors (line"),
@@ -198,6 +203,7 @@ LOOKING = {
     "nan_to_num": (lambda t, q, qd: np.nan_to_num(np.sqrt(q[1] - 0.1)) - qd[1], "ctl    output: traced"),
     "fmax": (lambda t, q, qd: -np.fmax(np.sqrt(q[1]), 0.2) - qd[1], "ctl    output: traced"),
     "fmin": (lambda t, q, qd: -np.fmin(0.2, np.sqrt(q[1])) - qd[1], "ctl    output: traced"),
+    "whole powers": (halved, "numba: its ** may be one of whole numbers with a negative exponent"),
     "sum of truths": (lambda t, q, qd: 0.3 * ((q > 0.0) + (qd > -1.0))[1] - qd[1], "it adds truths"),
     "count of truths": (lambda t, q, qd: 0.3 * np.sum(q > 0.0) - qd[1], "ctl    output: traced"),
 }

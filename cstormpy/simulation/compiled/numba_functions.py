@@ -21,7 +21,7 @@ from cstormpy.simulation.compiled.numbers import HeldNumbers
 from cstormpy.simulation.compiled.side_effects import Reached
 from cstormpy.simulation.compiled.signals import Signal, numbers, shaped_as
 from cstormpy.simulation.compiled.symbolic_math import is_installed, why_refused
-from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused, draws_numbers, told
+from cstormpy.simulation.compiled.untranslated import NotTranslated, Refused, computes_otherwise, draws_numbers, told
 
 #: Gives the symbols of a number or an array that a function without arguments reads anew.
 Read = Callable[[Callable[[], Any]], Signal]
@@ -244,8 +244,9 @@ class ByNumba:
         if func.__code__.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE):
             raise Refused("its function is a generator")
         for each in reachable([func]):
-            if isinstance(each, types.FunctionType) and not is_installed(each) and (why := why_refused(each)):
-                raise Refused(why)
+            if isinstance(each, types.FunctionType) and not is_installed(each):
+                if why := why_refused(each) or computes_otherwise(each):
+                    raise Refused(why)
         return func, arguments, samples
 
     def _bound(

@@ -137,6 +137,26 @@ def draws_numbers(function: types.FunctionType) -> bool:
     return any(isinstance(value, _GENERATORS) for _, value in _read(function))
 
 
+def computes_otherwise(function: types.FunctionType) -> str:
+    """Return what a function computes otherwise as machine code than in Python, "" if nothing is known.
+
+    The power of two whole numbers is a whole number there: 2 ** -k is 0.
+    """
+    for part in codes_within(function.__code__):
+        steps = [step for step in dis.get_instructions(part) if step.opname not in ("CACHE", "EXTENDED_ARG")]
+        for k, step in enumerate(steps):
+            power = step.opname in ("BINARY_POWER", "INPLACE_POWER") or step.argrepr in ("**", "**=")
+            if power and not (_is_constant(steps[k - 1], True) or _is_constant(steps[k - 2], False)):
+                return "its ** may be one of whole numbers with a negative exponent, for which math.pow(x, n) does"
+    return ""
+
+
+def _is_constant(step: dis.Instruction, whole: bool) -> bool:
+    """Tell whether a step reads a float, or a whole number that is not negative, from the code."""
+    value = step.argval if step.opname in ("LOAD_CONST", "LOAD_SMALL_INT") else None
+    return type(value) is float or (whole and type(value) is int and value >= 0)
+
+
 def _read(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """Return what a function reads of its defaults, its module, what surrounds it and modules that it names."""
     code, defaults = function.__code__, function.__defaults__ or ()

@@ -66,6 +66,8 @@ def test_tuning_keeps_within_bounds_and_sets_nothing_unless_wanted(sim):
     assert bd.blocknames["gain"].K == 0.5
     with pytest.raises(InvalidValue, match=r"gain.K = 0.5 is not within"):
         sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds={"gain.K": (1.0, 2.0)}, **RUN)
+    with pytest.raises(InvalidValue, match=r"bounds of gain.K: expected the lesser number first, got 3 and 0.1"):
+        sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds=(3.0, 0.1), **RUN)
     with pytest.raises(UnknownName, match="gian"):
         sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds={"gian.K": (1.0, 2.0)}, **RUN)
 

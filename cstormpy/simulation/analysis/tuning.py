@@ -192,8 +192,10 @@ def _limits(names: tuple[str, ...], bounds: Any, values: Array) -> Array:
             )
         except (TypeError, ValueError):
             raise InvalidType(f"tune: bounds of {name}: expected two numbers, got {shown(pair)}") from None
+        if not least < most:
+            raise InvalidValue(f"tune: bounds of {name}: expected the lesser number first, got {least:g} and {most:g}")
         limits[0, at], limits[1, at] = least, most
         for k in at:
-            if not least < most or not least <= values[k] <= most:
+            if not least <= values[k] <= most:
                 raise InvalidValue(f"tune: {names[k]} = {values[k]:g} is not within its bounds, {least:g} to {most:g}")
     return limits

@@ -294,3 +294,27 @@ def test_a_bound_that_ends_the_search_is_named():
     found = sim.tune(bd, "state:x_0", ["gain.K"], T=1.0, bounds={"gain.K": (0.1, 5.0)}, solver="RK4", dt=0.01)
     assert found.success and found.after[0] == 5.0
     assert found.message == "the gradient has vanished, but for gain.K at a bound"
+
+
+def test_numbers_far_from_the_start_are_found_though_its_steps_would_be_unstable_there():
+    """With the steps of the first run a damper three times as strong was unstable: the search ended at such a wall."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.library.planar_2r(damping=0.1).with_gravity((0, 0, 0)), q0=[0.2, 0.0], name="plant")
+    spring, damper, torque = bd.GAIN(-20.0, name="spring"), bd.GAIN(-2.0, name="damper"), bd.SUM("++", name="torque")
+    bd.connect(plant.q, spring)
+    bd.connect(plant.qd, damper)
+    bd.connect(spring, torque[0])
+    bd.connect(damper, torque[1])
+    bd.connect(torque, plant.tau)
+
+    def cost(out):
+        errors, torques = ((out.signal(name) ** 2).sum(1) for name in ("plant.q", "torque"))
+        return np.trapezoid(errors + 1e-3 * torques, out.t)
+
+    run = {"T": 2.0, "watch": ["plant", "torque"]}
+    tuned = sim.tune(bd, cost, ["spring.K", "damper.K"], **run)
+    assert tuned.success and tuned.after[1] < -6.0
+    there = sim.gradient(bd, cost, ["spring.K", "damper.K"], rtol=1e-9, **run)  # by steps of its own
+    assert np.abs(there.gradient * tuned.after).max() < 1e-4 * there.cost
+    assert tuned.cost == pytest.approx(there.cost, rel=1e-4)

@@ -17,6 +17,10 @@ from cstormpy.simulation.analysis.gradients import Gradient, Problem
 _BOTTOMLESS, _DEEP = 1e12, 1e4
 #: A run that fails so close to the best, as part of its size, may be what keeps a search from going on.
 _CLOSE = 1e-3
+#: Steps of a search are chosen anew where the solver takes so many times as many as at its start.
+_MORE = 1.1
+#: By this part of what is gained may a cost differ by other steps, if it is to be one that does not depend on them.
+_SAME = 0.01
 #: So many runs are kept, as a search may come back to one.
 _KEPT = 4
 _NO_GAIN, INTERRUPTED = "nothing more is gained", "interrupted"
@@ -70,18 +74,51 @@ class Descent:
         """Search from the best; return whether that came to an end, and why it did."""
         try:
             search = self._squares if np.ndim(self.best.cost) else self._descent
+            ended: tuple[bool, str] | None = None
             while True:
                 cost = single(self.best.cost)
                 success, message = search(tol)
+                gained = single(self.best.cost) < cost - np.sqrt(tol) * abs(cost)
+                if ended is not None and not gained:
+                    return ended
+                if success and gained and self._takes_other_steps(tol):
+                    ended = success, message
+                    continue
                 if not self._hemmed_in() or self._steepness() <= np.sqrt(tol):
                     return success, message
-                if not single(self.best.cost) < cost - np.sqrt(tol) * abs(cost):
+                if not gained:
                     deep = f"the cost may have no minimum: {self._advice()}; " if self._below(_DEEP) else ""
                     return False, f"{deep}runs on the way down fail, the last one so: {self._failure}"
         except _Stop as stop:
             return False, str(stop)
         except KeyboardInterrupt:
             return False, INTERRUPTED
+
+    def _takes_other_steps(self, tol: float) -> bool:
+        """Have runs take the steps that the solver chooses at the best, if it takes more there or a slope is left.
+
+        With other numbers those of the start may be too long: the costs of unstable runs are walls that are not there.
+        """
+        before, best, problem = self.problem.times, self.best, self.problem
+        if before is None or self.runs >= self.most:
+            return False
+        problem.parameters.set(best.values)
+        try:
+            times = problem.chosen_steps()
+            if len(times) <= _MORE * len(before) and self._steepness() <= np.sqrt(tol):
+                return False
+            problem.times = times
+            self.best = self.look(best.values)
+        except CstormError:
+            problem.times = before
+            return False
+        self.history[-1] = cost = single(self.best.cost)
+        if abs(cost - single(best.cost)) > _SAME * abs(self.history[0] - cost):  # a sum over samples: not comparable
+            problem.times, self.best, self.history[-1] = before, best, single(best.cost)
+            return False
+        self._last.clear()
+        self._failed.clear()
+        return True
 
     def _hemmed_in(self) -> bool:
         """Return whether a run failed that is close to the best."""

@@ -121,6 +121,8 @@ class Problem:
         self.runs = 1
         #: The ends of the steps of the first run, with an adaptive solver; later ones take the same.
         self.times: Array | None = None
+        #: Whether half the steps are taken, so that runs with other numbers, which are faster, are still stable.
+        self.halves = False
 
     def _checked(self, cost: Cost) -> tuple[Callable[[Result], Any], list[Any]]:
         """Return the cost as a function of the result, and what it watches."""
@@ -139,7 +141,7 @@ class Problem:
         """Return cost and gradient at values of the parameters, which the blocks keep."""
         self.parameters.set(values)
         if self.settings.step is None and self.times is None:
-            self.times = _ends_of_steps(self.free_run())
+            self.times = self.chosen_steps()
         try:
             trajectory = follow(self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times)
         except NotTranslated as why:
@@ -155,6 +157,11 @@ class Problem:
             value, slope, names, np.array(values, dtype=float), out, trajectory.dx, trajectory.events,
             trajectory.differenced, trajectory.notes,
         )  # fmt: skip
+
+    def chosen_steps(self) -> Array:
+        """Return the ends of the steps that the solver chooses for the parameters as they are, or of their halves."""
+        ends = _ends_of_steps(self.free_run())
+        return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1]))) if self.halves else ends
 
     def free_run(self) -> Result:
         """Run the diagram with the parameters as they are, by the stepper of any run."""

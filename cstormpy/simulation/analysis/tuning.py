@@ -36,7 +36,7 @@ class Tuning:
     before, after : ndarray, (k,)
         Their values.
     cost_before, cost : float
-        At both, by the same steps: of several costs half the sum of their squares.
+        At both, by the steps that the solver chose there or near it: of several costs half the sum of their squares.
     success, applied : bool
         Whether the search came to an end by itself, and whether the blocks have the new values; the message names
         states whose values are in no block.
@@ -111,7 +111,7 @@ def tune(
     most, least = whole_number(max_runs, "tune: max_runs", 1, 10**9), positive(tol, "tune: tol")
     problem = Problem(sim, bd, cost, parameters, options, "tune")
     before = problem.parameters.get()
-    problem.runs = _EXPECTED
+    problem.runs, problem.halves = _EXPECTED, True
     search = Descent(problem, _limits(problem.parameters.names, bounds, before), before, most, sim.options)
     try:
         with search.progress:
@@ -144,7 +144,8 @@ def tune(
 def _by_own_steps(problem: Problem, best: Gradient, before: float) -> tuple[bool, str]:
     """Return whether a run by steps that the solver chooses anew is better too, and what it costs if not the same."""
     try:
-        free, cost = single(problem.cost_of(problem.free_run())), single(best.cost)
+        problem.times = problem.chosen_steps()
+        free, cost = single(problem.evaluate(best.values).cost), single(best.cost)
     except CstormError as error:
         return False, f"; but by steps of its own the run fails: {error}"
     except KeyboardInterrupt:

@@ -258,13 +258,11 @@ class Changing(Driven):
     def _begin_drives(self, simstate: Any) -> None:
         """Begin a run in the first drive; let it look for where another one is chosen."""
         first = self.next_first_drive
-        waiting = 1.0 if self._drives.locked[first].any() else 0.0  # what moves stops at the start
-        changes = len(self._drives) > 1 and can_locate(self, simstate)  # type: ignore[arg-type]
-        # at once: one by one each would be looked at as perhaps a port
-        vars(self).update(
-            _first=first, _wanted=first, _mode=float(first), _waiting=waiting, last_entered=(-np.inf, None),
-            _changes=changes,
-        )  # fmt: skip
+        self._first = self._wanted = first
+        self._mode = float(first)
+        self._waiting = 1.0 if self._drives.locked[first].any() else 0.0  # what moves stops at the start
+        self.last_entered = (-np.inf, None)
+        self._changes = len(self._drives) > 1 and can_locate(self, simstate)  # type: ignore[arg-type]
         if self._changes:
             Crossing(
                 self, simstate, self._drive_margin, self._change, signals=self._by_signal, decided=True,

@@ -88,11 +88,11 @@ class LawSelection(bases.Ported):
         super().start(simstate)
         if self._request is not None:
             self._first, self._request = self._request, None
-        # at once: one by one each would be looked at as perhaps a port
-        vars(self).update(
-            _running=True, _begins=True, _thread=threading.get_ident(), _located=can_locate(self, simstate),
-            _fresh=-math.inf, _asked=math.inf, _before=None, _last=(-math.inf, 0.0),
-        )  # fmt: skip
+        self._running = self._begins = True
+        self._thread = threading.get_ident()
+        self._fresh, self._asked, self._before = -math.inf, math.inf, None
+        self._last = (-math.inf, 0.0)
+        self._located = can_locate(self, simstate)
         has_phases = any(len(law.modes) > 1 for law in self._laws.laws.values())
         if not self._located or (len(self._laws.laws) == 1 and not has_phases):
             return

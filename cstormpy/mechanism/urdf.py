@@ -21,7 +21,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.linkage.constraints import Coupling
-from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, OneDofJoint, Planar, Prismatic, Revolute
+from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism import xml_elements
@@ -186,8 +186,8 @@ class Robot:
         for name, element in self._joints.items():
             parent, child = self._ends[name]
             pose, joint = self._origin(element, f"joint {name!r}"), self._joint(name, element)
-            if isinstance(joint, OneDofJoint) and name in self._standing:
-                pose, joint = pose @ joint.displacement(self._standing[name]), Fixed(name=name)
+            if name in self._standing and joint.dof == 1:
+                pose, joint = pose @ joint.freedoms[0].displacement(self._standing[name]), Fixed(name=name)
             made.append(self._link(child, None if parent == base else parent, joint, pose))
         return made
 

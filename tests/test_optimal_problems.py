@@ -182,7 +182,8 @@ def test_acrobot_comes_exactly_to_the_goal_by_continuation():
     """Most searches meet the goal, and one that does not says so.
 
     Whether the last stage follows its curved equations to the end hangs on the last digits, with seed 1 on the
-    processor, with seed 2 on the version of SciPy.
+    processor, with seed 2 on the version of SciPy. One may meet it by the steps of the search alone: integrated to the
+    end it ends elsewhere, and is infeasible.
     """
     stages, met = [Stage(points=10), Stage(points=16, penalty=3.0), Stage(points=16, exact=True)], []
     for seed in (0, 1, 2):
@@ -190,9 +191,12 @@ def test_acrobot_comes_exactly_to_the_goal_by_continuation():
         at = solution.samples
         assert len(solution.spline.control_points) == 16
         assert {outcome.start for outcome in solution.outcomes} == {0, 1, 2, 3}
-        met.append(abs(at.q[-1, 0] - UP) <= 1e-4 and abs(at.qd[-1, 0]) <= 1e-4)
-        assert solution.feasible == met[-1]
+        met.append(solution.feasible)
         assert solution.converged or seed > 0
+        if solution.feasible:
+            assert abs(at.q[-1, 0] - UP) <= 1e-4 and abs(at.qd[-1, 0]) <= 1e-4
+        else:
+            assert not solution.converged and "INFEASIBLE" in str(solution) and "infeasible: " in str(solution)
     assert met[0] and sum(met) >= 2
 
 

@@ -153,6 +153,9 @@ def test_blocks_of_one_number_share_a_heading(app):
     plant = [Knob("plant", "gravity", 0.0, index=k) for k in range(2)]
     mixed = labels([*plant, Knob("kp", "K", 2.0), *joints])
     assert mixed == (["BLOCKS", "PLANT"], ["kp.K", "hip", "knee", "gravity[0]", "gravity[1]"])
+    law = LawChoice("controller", ["a", "b"], "a")
+    ruled = labels([Knob("effort", "weight", 1.0), Knob("controller", "ke", 2.0), law])
+    assert ruled == (["CONTROL LAW", "CONTROLLER", "BLOCKS"], ["ke", "effort.weight"])
 
 
 def test_of_the_laws_gains_those_of_the_active_one_are_there(app):

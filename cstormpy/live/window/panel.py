@@ -150,10 +150,12 @@ class Panel(QFrame):
         column = make(QVBoxLayout, inside, spacing=5, contentsMargins=QMargins(8, 4, 10, 4))
         self.laws = [LawRow(choice) for choice in laws]
         counts = Counter(knob["block"] for knob in knobs)
-        blocks = sorted(counts, key=lambda block: counts[block] > 1)  # those of one number first, under one heading
         known = {choice["block"]: choice["laws"] for choice in laws}
+        alone = {block for block in counts if counts[block] == 1 and block not in known}
+        # those that have laws first, then those of one number, under one heading
+        blocks = sorted(counts, key=lambda block: (block not in known, block not in alone))
         ordered = sorted(knobs, key=lambda knob: blocks.index(knob["block"]))
-        self.knobs = [KnobRow(knob, known.get(knob["block"], []), counts[knob["block"]] == 1) for knob in ordered]
+        self.knobs = [KnobRow(knob, known.get(knob["block"], []), knob["block"] in alone) for knob in ordered]
         if self.laws:
             column.addWidget(make(QLabel, "CONTROL LAW", objectName="section"))
         for law in self.laws:

@@ -24,6 +24,8 @@ class Kinked(Ported):
     borders a step has passed: two of the same number would not show.
     """
 
+    #: Those that it has are declared where it is located; derivatives of a run need not look for them.
+    declares_kinks = True
     _locate = True
     #: Whether the border is a function of the states of the block too.
     _by_states = False

@@ -1,4 +1,4 @@
-"""Derivatives of runs through located kinks, of limits and tables: against differences of runs with fine steps."""
+"""Derivatives of runs through kinks and jumps, declared or found in equations: closed forms, fine differences."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from bdsim.components import FunctionBlock
 
 import cstormpy as cs
 from cstormpy.signals.tables import beside_points, shares
@@ -16,20 +17,33 @@ BLOCKS = {
     "dead zone": lambda bd: bd.DEADZONE(low=-0.3, high=0.2, name="law"),
     "table": lambda bd: bd.LOOKUP1D([-1, -0.2, 0.3, 1], [-0.5, 0.4, -0.1, 0.8], name="law"),
     "table of two": lambda bd: bd.LOOKUP2D([-0.2, 0.3, 0.4], [-3.0, 0.0, 2.0], np.eye(3), name="law"),
+    "function": lambda bd: bd.FUNCTION(lambda u: np.clip(u, -0.3, 0.2), name="law"),
+    "CLIP": lambda bd: bd.CLIP(-0.3, 0.2, name="law"),
+    "compared": lambda bd: compared(bd),
+    "jumping function": lambda bd: bd.FUNCTION(lambda u: np.where(u > 0.2, 0.4, 0.0), name="law"),
 }
+#: What a run locates, and computes the same.
+LOCATED = {"function": "saturation", "CLIP": "saturation", "jumping function": "compared"}
+
+
+def compared(bd):
+    """Return 0.4 where a signal is above 0.2, as a comparison that is located."""
+    bd.connect(above := bd.COMPARE(">", 0.2, name="above"), scaled := bd.GAIN(0.4, name="law"))
+    return above, scaled
 
 
 def oscillator(sim, block, gain=1.0, source="x"):
     """Return ẍ = −4 x − 0.3 ẋ − 1.5 law(gain x), and the integral of x²."""
     bd = sim.blockdiagram()
     x, v, cost = bd.INTEGRATOR(1.0, name="x"), bd.INTEGRATOR(0.0, name="v"), bd.INTEGRATOR(name="cost")
-    law, given = BLOCKS[block](bd), bd.GAIN(gain, name="gain")
+    made, given = BLOCKS[block](bd), bd.GAIN(gain, name="gain")
+    law, first = made[::-1] if isinstance(made, tuple) else (made, made)
     rate = bd.SUM("+++", name="rate")
     for k, (taken, name, factor) in enumerate([(x, "k", -4.0), (v, "c", -0.3), (law, "b", -1.5)]):
         bd.connect(taken, part := bd.GAIN(factor, name=name))
         bd.connect(part, rate[k])
     bd.connect({"x": x, "v": v}[source], given)
-    bd.connect(given, law[0])
+    bd.connect(given, first[0])
     if law.nin == 2:
         bd.connect(v, law[1])
     bd.connect(rate, v)
@@ -60,21 +74,21 @@ def differenced(block, gain, source, name, h=1e-5):
 def test_slopes_are_those_of_the_side_that_a_step_is_on(engine, source, block):
     # stages at the time of a kink took the slope of either side, as rounding had it: off by up to 5e-3
     sim = cs.Simulation(engine=engine, live=False, progress=False)
-    truth = [differenced(block, 1.0, source, name) for name in ("k.K", "b.K")]
+    truth = [differenced(LOCATED.get(block, block), 1.0, source, name) for name in ("k.K", "b.K")]
     for options, within in (({}, 2e-7), ({"rtol": 1e-5}, 1e-5), ({"solver": "RK4", "dt": 0.0125}, 2e-6)):
         bd = oscillator(sim, block, 1.0, source)
         found = sim.gradient(bd, "cost", ["k.K", "b.K"], T=3.0, **options)
         np.testing.assert_allclose(found.gradient, truth, rtol=0, atol=within * np.abs(truth).max())
 
 
-@pytest.mark.parametrize("block", ["saturation", "table"])
+@pytest.mark.parametrize("block", ["saturation", "table", "function"])
 @pytest.mark.parametrize("gain", [10.0, 1000.0])
 def test_two_borders_within_a_step_are_both_located(block, gain):
     # they made the same number change its sign twice, which is not at all: off by 14 percent of the gradient
     sim = cs.Simulation(engine="compiled", live=False, progress=False)
     bd = oscillator(sim, block, gain)
     found = sim.gradient(bd, "cost", ["k.K", "b.K"], T=3.0, solver="RK4", dt=0.05)
-    truth = [differenced(block, gain, "x", name, 1e-6) for name in ("k.K", "b.K")]
+    truth = [differenced(LOCATED.get(block, block), gain, "x", name, 1e-6) for name in ("k.K", "b.K")]
     np.testing.assert_allclose(found.gradient, truth, rtol=0, atol=1e-4 * np.abs(truth).max())
 
 
@@ -110,3 +124,68 @@ def test_some_share_of_a_table_tells_any_two_intervals_apart(count):
     codes = [tuple(np.sign(float(beside_points(at, points, k))) for k in range(shares(points))) for at in within]
     assert len(set(codes)) == count + 1
     assert shares(points) <= np.log2(count) + 1
+
+
+class Own(FunctionBlock):
+    """A function of one's own as a block."""
+
+    nin = nout = 1
+
+    def __init__(self, function, **blockargs):
+        super().__init__(**blockargs)
+        self.function = function
+
+    def output(self, t, u, x):
+        return [self.function(u[0])]
+
+
+JUMPS = {
+    "where": lambda x: np.where(x > 0.3, 2.0, 1.0 + x),
+    "sign": lambda x: 2.0 + np.sign(x - 0.3) * x,
+    "and": lambda x: np.where((x > 0.3) & (x < 0.9), 2.0 * x, 1.0),
+    "floor": lambda x: 1.0 + np.floor(2.0 * x),
+    "round": lambda x: 1.5 + 2.0 * x - np.round(2.0 * x),
+    "remainder": lambda x: 1.0 + (x + 0.1) % 0.4,
+    "angle": lambda x: 4.0 + np.arctan2(0.3 - x, x - 1.0),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"solver": "RK4", "dt": 0.02}], ids=str)
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("name", JUMPS)
+def test_jumps_of_equations_are_in_the_derivative(engine, name, options):
+    """Of ẋ = K f(x) the end is a function of K T, with the slope f(x) T at K = 1."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(0.0, name="x"), bd.GAIN(1.0, name="gain")
+    bd.connect(x, law := Own(JUMPS[name], bd=bd, name="law"))
+    bd.connect(law, gain)
+    bd.connect(gain, x)
+    found = sim.gradient(bd, "x", ["gain.K"], T=0.75, **options)
+    assert found.notes == [] and found.events == []
+    assert found.gradient[0] == pytest.approx(0.75 * float(JUMPS[name](found.cost)), rel=1e-6)
+
+
+def test_many_that_switch_at_once_do_not_chatter():
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(np.zeros(6), name="x"), bd.GAIN(1.0, name="gain")
+    bd.connect(x, law := bd.FUNCTION(lambda x: np.where(x > 0.3, 2.0, 1.0), name="law"))
+    bd.connect(law, gain)
+    bd.connect(gain, x)
+    bd.connect(x, end := bd.FUNCTION(lambda x: x @ np.arange(6.0), name="end"))
+    bd.connect(end, bd.NULL())
+    found = sim.gradient(bd, "end", ["gain.K"], T=0.75)
+    assert found.gradient[0] == pytest.approx(15.0 * 0.75 * 2.0, rel=1e-9) and found.notes == []
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_what_jumps_to_and_fro_is_noted(engine):
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(0.5, name="x"), bd.GAIN(1.0, name="gain")
+    bd.connect(x, law := bd.FUNCTION(lambda x: np.where(x > 0.0, -1.0, 1.0), name="law"))
+    bd.connect(law, gain)
+    bd.connect(gain, x)
+    found = sim.gradient(bd, "x", ["gain.K"], T=1.0, solver="RK4", dt=0.01)
+    assert [note.partition(" at t = ")[0] for note in found.notes] == ["law jumps to and fro"]

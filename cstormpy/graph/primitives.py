@@ -372,8 +372,24 @@ SINH: Primitive = _library("sinh", lambda r, a: (apply(COSH, a),))
 COSH: Primitive = _library("cosh", lambda r, a: (apply(SINH, a),))
 TANH = _library("tanh", lambda r, a: (1.0 - r * r,))
 HYPOT = _library("hypot", lambda r, a, b: (a / r, b / r), arity=2)
+
+
+def _root_along(root: Number, rate: Rule) -> Number:
+    """Return the rate of a square root: 0 where its argument stays, at 0 too, where the slope is infinite."""
+    along = rate(root.args[0])
+    if not isinstance(along, Symbol):
+        return along * (0.5 / root) if along else 0.0
+    return apply(SELECT, apply(EQUAL, along, 0.0), 0.0, along * (0.5 / root))
+
+
 SQRT: Primitive = _define(
-    "sqrt", 1, _numpy("sqrt"), "sqrt({})", lambda e, a: e.intrinsic("llvm.sqrt", a), lambda r, a: (0.5 / r,)
+    "sqrt",
+    1,
+    _numpy("sqrt"),
+    "sqrt({})",
+    lambda e, a: e.intrinsic("llvm.sqrt", a),
+    lambda r, a: (0.5 / r,),
+    along=_root_along,
 )
 
 

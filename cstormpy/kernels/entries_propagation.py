@@ -78,7 +78,8 @@ def propagate(
 
     times holds the present one and those at which the steps end. K and dK hold the derivatives of the stages and, in
     their last rows, scratch; K[0] and dK[:, 0] those at (t, x). A step within which a guard changes its side, or after
-    which something is not finite, is not taken: x, dx, K[0], dK[:, 0] and the sides stand before it.
+    which something is not finite, is not taken: x, dx, K[0], dK[:, 0] and the sides stand before it. The sides are
+    those before the step, the directions that count, and whether a stage of a step counts too (else 0).
     """
     stages, directions = table.shape[1] - 1, dx.shape[0]
     for taken in range(times.size - 1):
@@ -93,6 +94,9 @@ def propagate(
                 combined(table, row, count, h, dx[j], dK[j], dK[j, stages + 1])
             if evaluate(f, clamped(when, at), z, dz, p, dp, n, w, dw, out, dout, K, dK, s) != 0:
                 return LOOK, taken
+            for g in range(guards.size):
+                if sides[2, g] != 0.0 and crossed(sides[0, g], out[guards[g]], sides[1, g]):
+                    return LOOK, taken
         if halted(out, guards, sides):
             return LOOK, taken
         for i in range(x.size):

@@ -364,6 +364,8 @@ class Run:
         states = d.bd.state_map(x.copy(), simstate)
         for i in fired:
             detector, block = simstate.crossing_detectors[i]
+            if not getattr(detector, "listed", True):
+                continue
             self.events.append(Event(t, str(block.name)))
             if not isinstance(detector, Bound):
                 self._handle(block, t, x, states)
@@ -374,7 +376,8 @@ class Run:
             self._observe(at_boundary=True)
         self.x = after
         d.bind_samples(simstate)
-        refuse_chatter(self.events, t, self.end)
+        if self.events:
+            refuse_chatter(self.events, t, self.end)
         # events that come ever faster, as those of a ball that comes to rest, would else be stepped over
         since = t - (self.events[-len(fired) - 1][0] if len(self.events) > len(fired) else self.start_time)
         if since > 0.0:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import queue
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from bdsim.block import Block
 from bdsim.components import Clock
 
 from cstormpy.arrays import Array
@@ -17,6 +20,7 @@ from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, moved_jump, 
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps, Trajectory
+from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
@@ -31,8 +35,16 @@ from cstormpy.simulation.tableaus import explicit_method
 _CRUMB = 1e-9
 #: Steps taken at once.
 _ROOM = 2048
+#: So close to a jump, for its time, a step ends at it; after so many that end before it, wherever it is.
+_CLOSE, _MOST_ASIDE = 1e-13, 12
+#: A guard that changes by more than this part of what it was, and so many times as much as by its slope, has been taken
+#: across zero by a jump.
+_ROUNDED, _ABRUPT = 1e-6, 1e3
 #: A guard that changes more slowly than this part of its scale grazes zero rather than crosses it.
 _GRAZES = 1e-9
+
+#: Time and state.
+_Point = tuple[float, Array]
 
 
 def follow(
@@ -80,21 +92,38 @@ class _TangentRun(Run):
         #: How the jump at which the run stands moves with the parameters (k,), and the rates before it.
         self._moves: Array | None = None
         self._rate_before = np.zeros(0)
+        #: The zero crossings that blocks have declared; those that are found in their equations come behind them.
+        self._declared = [*self.simstate.crossing_detectors]
+        self._telling = self._blocks_that_tell()
         with parameters.moved():
-            self.program = program_of(self.diagram, self.simstate.crossing_detectors)
+            self.program = program_of(self.diagram, self._declared, self._telling)
         if self.program.guards is None:
-            names = ", ".join(str(b.name) for _, b in self.simstate.crossing_detectors)
+            names = ", ".join(str(b.name) for _, b in self._declared)
             raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
         #: The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
         self.kept: list[list[Array]] = []
         self.notes: list[str] = []
         #: By how much the parameters delay an event and what it causes, and the rates before.
         self._delay: tuple[Array, Array] | None = None
+        #: How many steps in a row have ended before a jump.
+        self._aside = 0
+        #: The rates from which steps to an event begin, with their tangents.
+        self._first: tuple[Array, Array] | None = None
         #: The state before the event that is being dealt with, and which detectors have fired.
         self._fired: tuple[Array, list[int]] | None = None
         self._stale = False
         self._owned = {id(slot): (id(b), port) for b, port, slot in self.diagram.outputs}
         self._differentiate(from_blocks)
+
+    def _blocks_that_tell(self) -> list[Any]:
+        """Return the blocks that declare where they have kinks, or when they jump."""
+        ahead = self.simstate.eventq.pop_until(math.inf)
+        for t, source in ahead:
+            self.simstate.declare_event(source, t)
+        owners = [getattr(d, "block", b) for d, b in self._declared]
+        kinked = [b for b in owners if getattr(type(b), "declares_kinks", False)]
+        jumping = [b for b in self.diagram.bd.blocklist if tells_when(b)]
+        return [*kinked, *jumping, *(source for _, source in ahead if isinstance(source, Block))]
 
     def _differentiate(self, from_blocks: bool) -> None:
         """Find how the numbers of the program, the start and the bounds of states follow the parameters."""
@@ -133,7 +162,7 @@ class _TangentRun(Run):
         """Read the numbers of the blocks anew; return False where the diagram has taken another form."""
         if self.program.refresh():
             return True
-        program = program_of(self.diagram, self.simstate.crossing_detectors)
+        program = program_of(self.diagram, self._declared, self._telling)
         if program.key != self.program.key:
             return False
         self.program.adopt(program)
@@ -160,6 +189,10 @@ class _TangentRun(Run):
     def _make(self, dp: Array) -> None:
         method, compiled = explicit_method(self.settings.solver), self._engine != "interpreted"
         assert method is not None, "others are refused where options are read"
+        switches = [
+            Switch(str(b.name), partial(self._signal, place), jumps) for place, b, jumps in self.program.switches
+        ]
+        self.simstate.crossing_detectors += [(switch, switch) for switch in switches]
         kinks = [not getattr(detector, "acts", True) for detector, _ in self.simstate.crossing_detectors]
         self.steps_of = Steps(self.program, compiled, method, dp, self.diagram.nstates, kinks)
         watched = places_of(self.program, self.signals)
@@ -168,6 +201,11 @@ class _TangentRun(Run):
             self.program, self.diagram, self._owned, [entry.block for entry in self.parameters.entries]
         )
         self.columns = np.concatenate([watched, np.array(self._jumps.columns, dtype=np.int64)])
+
+    def _signal(self, place: int, t: float, x: Array) -> float:
+        self._bounds()
+        self.steps_of.rate_at(t, x)
+        return float(self.steps_of.out[place])
 
     # segments
 
@@ -183,6 +221,7 @@ class _TangentRun(Run):
             d.earliest = -math.inf
             sides = self._sides()
             taken, kept = self.steps_of.advance(times, self.x, self.dx, sides, self.columns)
+            self._aside = 0 if taken else self._aside
             self._look_for_jumps(times[: taken + 1], *kept[2:])
             self.steps += taken
             self.t = float(times[taken])
@@ -192,7 +231,7 @@ class _TangentRun(Run):
                 still = np.zeros((last, len(self.dx)))
                 self.kept.append([times[1 : last + 1], *(part[:last] for part in kept), still])
             if taken < len(times) - 1:
-                self._cross(float(times[taken + 1]), sides)
+                self._cross(float(times[taken + 1]), bound, sides)
                 return self.t >= bound and self.simstate.stop is None
         return True
 
@@ -204,9 +243,13 @@ class _TangentRun(Run):
             self.notes += self._jumps.look(times, *both)
 
     def _sides(self) -> Array:
-        """Return where the guards are, not a number where one has just fired, and their directions."""
+        """Return where the guards are, not a number where one has just fired, and their directions.
+
+        And whether stages must not be beyond them.
+        """
         before = [math.nan if value is None else value for value in self.crossings.before]
-        return np.array([before, [direction for _, direction, _ in self.program.guards or []]], dtype=float)
+        directions = [float(getattr(d, "direction", 0.0)) for d, _ in self.crossings.detectors]
+        return np.array([before, directions, [float(getattr(d, "jumps", False)) for d, _ in self.crossings.detectors]])
 
     def _ends(self, bound: float) -> Array:
         """Return the present time and the ends of the next steps, as many as are taken at once."""
@@ -224,39 +267,137 @@ class _TangentRun(Run):
 
     # events
 
-    def _cross(self, end: float, sides: Array) -> None:
+    def _cross(self, end: float, bound: float, sides: Array) -> None:
         """Go to the first zero crossing within a step that was not taken, or say why it cannot be taken."""
-        t, x, dx = self.t, self.x.copy(), self.dx.copy()
+        t, x, dx, s = self.t, self.x.copy(), self.dx.copy(), self.steps_of
+        s.begin(np.array([t, end]), x, dx, np.full(sides.shape, math.nan))
+        self._first = s.K[0].copy(), s.dK[:, 0].copy()
         reached = self._partial(end, x, dx)
-        crossed = self.steps_of.crossed(sides) if reached else np.zeros(0, dtype=bool)
-        if not crossed.any():
+        crossed = reached and s.crossed(sides).any()
+        early = s.crossed_at_stages(t, end, self.x, sides) if reached else []
+        if not crossed and not early:
             self.diagram.derivative(end, x)
             self.diagram.at(t, self.x)
             self.observation.check_finite(self.t)
             raise DiagramError(
                 f"gradient: the run cannot go on at t = {t:.9g}: a signal is not finite; take shorter steps"
             )
-        low, high = t, end
-        while high - low > 4.0 * np.spacing(high):
-            middle = 0.5 * (low + high)
-            x, dx = self.x.copy(), self.dx.copy()
-            self._partial(middle, x, dx)
-            low, high = (low, middle) if self.steps_of.crossed(sides).any() else (middle, high)
+        if early and self._steps_aside(end, sides):
+            return
+        if not crossed:  # the way there leads beyond a jump and back, however short it is
+            if not self._gives_up(early, t, sides[0], end - t):
+                self._aside = 0
+                self._go_to(end)
+                self.crossings.before = s.out[s.guards].tolist()
+                if end < bound:
+                    self._observe()
+            return
+        low, high = self._halved(end, lambda _: s.crossed(sides).any())
+        near = self.x.copy()
+        if low > t:
+            self._partial(low, near, self.dx.copy())
         x, dx = self.x.copy(), self.dx.copy()
         self._partial(high, x, dx)
-        s, c = self.steps_of, self.columns
+        signals, dsignals = s.out[self.columns], s.dout[:, self.columns]
         fired = np.flatnonzero(s.crossed(sides)).tolist()
-        self._look_for_jumps(np.array([t, high]), s.out[None, c], s.dout[None][..., c])
-        self.dx = s.tangents_to_event(t, high, self.x, self.dx, sides)
+        leads, place = fired, (high, x)
+        if any(isinstance(self.simstate.crossing_detectors[i][0], Switch) for i in fired):
+            if s.crossed_at_stages(t, high, self.x, sides) and self._steps_aside(high, sides):
+                return
+            leads, place = self._leads(fired, (low, near), (high, x), sides[0]), (low, near)
+            if self._gives_up(fired, high, sides[0], end - t):
+                return
+        self._look_for_jumps(np.array([t, high]), signals[None], dsignals[None])
+        self.dx = s.tangents_to_event(t, high, self.x, self.dx, sides, [i for i in fired if i not in leads])
         x = at_bounds(self.simstate, x, fired)
-        self._delay = self._shift(high, x, fired[0])
+        self._delay = self._shift(*place, leads[0]) if leads else None
+        self._aside = 0
         self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
         self._delay = None
 
+    def _halved(self, end: float, beyond: Callable[[float], Any]) -> tuple[float, float]:
+        """Return two times side by side, so that a step to the second is beyond something, and one to the first not."""
+        low, high = self.t, end
+        least = 4.0 * float(np.spacing(max(abs(end), abs(self.t))))
+        while high - low > least:
+            middle = 0.5 * (low + high)
+            self._partial(middle, self.x.copy(), self.dx.copy())
+            low, high = (low, middle) if beyond(middle) else (middle, high)
+        return low, high
+
+    def _steps_aside(self, end: float, sides: Array) -> bool:
+        """Step to where no stage of the step is beyond a jump yet; return whether that is any way.
+
+        What is left to the jump is soon so short that it does not matter what its stages see.
+        """
+        s = self.steps_of
+        if self._aside == _MOST_ASIDE:  # it goes along the jump
+            return False
+
+        def beyond(middle: float) -> bool:
+            return bool(s.crossed(sides).any()) or bool(s.crossed_at_stages(self.t, middle, self.x, sides))
+
+        low, _ = self._halved(end, beyond)
+        if low - self.t <= _CLOSE * max(1.0, abs(low)):
+            return False
+        self._aside += 1
+        self._go_to(low)
+        return True
+
+    def _go_to(self, end: float) -> None:
+        """Step to a time, whatever is crossed."""
+        x, dx = self.x.copy(), self.dx.copy()
+        self._partial(end, x, dx)
+        self.t, self.x, self.dx = end, x, dx
+        self.steps += 1
+
+    def _gives_up(self, fired: list[int], t: float, before: Array, step: float) -> bool:
+        """Look no more at switches that chatter; return whether there is any among those that have fired.
+
+        Parameters
+        ----------
+        fired : list of int
+        t : float
+            When they have.
+        before : ndarray
+            Where the guards were before the step.
+        step : float
+        """
+        detectors = self.simstate.crossing_detectors
+        found = [i for i in fired if isinstance(d := detectors[i][0], Switch) and d.chatters(t, before[i], step)]
+        self._give_up(found, t)
+        return bool(found)
+
+    def _give_up(self, switches: list[int], t: float) -> None:
+        for i in reversed(switches):
+            switch = self.simstate.crossing_detectors.pop(i)[0]
+            self.steps_of.forget(i)
+            del self.crossings.before[i], self.crossings.fired_at[i]
+            if switch.jumps:
+                self.notes.append(
+                    f"{switch.name} jumps to and fro at t = {t:.6g}; that it does so earlier or later is not in the "
+                    "derivative, which can be far off: make it smooth there"
+                )
+
+    def _leads(self, fired: list[int], near: _Point, far: _Point, before: Array) -> list[int]:
+        """Return which of the guards that have fired say when: none that a jump elsewhere has taken across zero."""
+        s, detectors = self.steps_of, self.simstate.crossing_detectors
+        acting = [i for i in fired if not isinstance(detectors[i][0], Switch)]
+        if acting:
+            return acting
+        s.rate_at(*far)
+        beyond = s.out[s.guards]
+        rate = s.rate_at(*near)
+        gaps = np.abs(beyond - s.out[s.guards])
+        along = np.abs(s.evaluate_along(*near, rate)[0][s.guards])
+        least = _ROUNDED * np.nan_to_num(np.abs(before)).clip(_ROUNDED)
+        passed = gaps <= least + _ABRUPT * along * (far[0] - near[0])
+        return [i for i in fired if passed[i]]
+
     def _partial(self, end: float, x: Array, dx: Array) -> bool:
         """Take one step to a time, whatever is crossed; x and dx stand there then."""
-        nowhere = np.full((2, self.steps_of.guards.size), math.nan)
-        taken, _ = self.steps_of.advance(np.array([self.t, end]), x, dx, nowhere, self.columns)
+        nowhere = np.full((3, self.steps_of.guards.size), math.nan)
+        taken, _ = self.steps_of.advance(np.array([self.t, end]), x, dx, nowhere, self.columns, self._first)
         return taken == 1
 
     def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array] | None:
@@ -274,6 +415,8 @@ class _TangentRun(Run):
         moves = s.dout[:, place].copy()
         along = float(s.evaluate_along(t, x, rate)[0][place])
         if abs(along) <= _GRAZES * (1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))):
+            if isinstance(detector, Switch):  # at a kink rates are the same before and after
+                return None
             raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")
         return -moves / along, rate
 
@@ -437,6 +580,7 @@ class _TangentRun(Run):
         if self.simstate.stop is not None:
             raise DiagramError(f"gradient: the run was stopped at t = {self.t:.9g} by a block; take a shorter horizon")
         t, x, dx, signals, dsignals, dt = map(np.concatenate, zip(*self.kept, strict=True))
+        self._refuse_infinite(t, dx)
         y, dy, first = [], [], 0
         for s in self.signals:
             shape = columns_of(self.program, s)[1]
@@ -447,6 +591,16 @@ class _TangentRun(Run):
         differenced = list(dict.fromkeys(self.program.differenced))
         differenced += [(str(b.name), "what it does at a tick") for b, _ in self.program.sampled]
         return Trajectory(t, dt, x, dx, self.signals, y, dy, self.events, differenced, self.notes)
+
+    def _refuse_infinite(self, t: Array, dx: Array) -> None:
+        """Refuse states whose derivatives are not finite, where a slope is infinite."""
+        if np.isfinite(dx).all():
+            return
+        i, j, k = np.argwhere(~np.isfinite(dx))[0]
+        raise DiagramError(
+            f"gradient: how {self.diagram.bd.statenames[k]} follows {self.parameters.names[j]} is not finite at "
+            f"t = {t[i]:.6g}; a slope is infinite there, as that of a square root at zero"
+        )
 
 
 def _ticks(sources: list[Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,22 @@ from cstormpy.errors import DiagramError
 from cstormpy.graph.differences import MOVED
 from cstormpy.graph.look_ups import SEARCH
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
-from cstormpy.graph.primitives import EQUAL, SELECT, UNEQUAL
+from cstormpy.graph.primitives import (
+    AT_LEAST,
+    ATAN2,
+    CEIL,
+    EQUAL,
+    FLOOR,
+    FMOD,
+    GREATER,
+    MOD,
+    ROUND,
+    SELECT,
+    SIGN,
+    TRUNC,
+    UNEQUAL,
+)
+from cstormpy.graph.switching_functions import only_bends
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.run_start import corners_of
@@ -82,7 +96,7 @@ class JumpWatch:
         self._tuned = {id(b) for b in tuned}
         self._left: list[_Watched] = []
         for b, _, ins, *_ in diagram.order:
-            if b.nin and _may_jump(b):
+            if b.nin and _may_jump(b) and not _switches_are_known(program, b, [owned[id(slot)] for slot in ins]):
                 spans = [self._span(*program.columns[owned[id(slot)]]) for slot in ins]
                 outs = [self._span(*program.columns[id(b), port]) for port in range(b.nout)]
                 places = [k for first, shape in outs for k in range(first, first + int(np.prod(shape)))]
@@ -157,6 +171,35 @@ def _may_jump(b: Any) -> bool:
     return isinstance(b, Function) or (
         isinstance(b, Interpolate) and not b.time and getattr(b.f, "_kind", "") in _TABLES
     )
+
+
+#: What jumps at places that are found in the graph where rates depend on it, and what does so elsewhere.
+_FOUND = frozenset({GREATER, AT_LEAST, SIGN, FLOOR, CEIL, TRUNC, ROUND, MOD, FMOD, ATAN2})
+_JUMPING = frozenset({EQUAL, UNEQUAL, SEARCH})
+
+
+def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether a block is traced, and a run with derivatives locates all that it jumps by."""
+    out = program.routine.outputs["out"]
+    columns = [program.columns[key] for key in given]
+    made = [program.columns[id(b), port] for port in range(b.nout)]
+    inputs, outputs = (
+        [x for first, shape in some for x in out[first : first + int(np.prod(shape))] if isinstance(x, Node)]
+        for some in (columns, made)
+    )
+    seen, stack = {node.index for node in inputs}, outputs
+    while stack:
+        node = stack.pop()
+        if node.index in seen:
+            continue
+        seen.add(node.index)
+        primitive = node.primitive
+        if not primitive.named or primitive in _JUMPING:
+            return False
+        if primitive in _FOUND and node.index not in program.switched:
+            return False
+        stack += [a for a in node.args if isinstance(a, Node)]
+    return True
 
 
 def _between(begin: _Point, end: _Point, s: float) -> _Point:
@@ -272,18 +315,15 @@ def _leaps(b: Any, t: float) -> bool:
     return any(bool(np.any(np.abs(np.subtract(u, v)) > least)) for u, v in zip(before, after, strict=True))
 
 
-#: So many times both sides of a choice are computed, with other numbers each time.
-_TRIALS = 3
-
-
 def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset[int]:
     """Return which numbers of p decide when something jumps.
 
     Comparisons that only bend a value, as those of a limit or of a ramp, do not count, nor do those of blocks whose
-    jumps are `known` as events.
+    jumps are `known` as events, and those that are located.
     """
-    outputs = [*program.routine.outputs["out"], *program.routine.outputs["xd"]]
-    nodes = alive(outputs)
+    located = {place for place, _, _ in program.switches}
+    signals = [x for place, x in enumerate(program.routine.outputs["out"]) if place not in located]
+    nodes = alive([*signals, *program.routine.outputs["xd"]])
     reads: dict[int, frozenset[int]] = {}
     for node in nodes:
         reads[node.index] = frozenset().union(*(reads[a.index] for a in node.args if isinstance(a, Node)))
@@ -291,53 +331,16 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
             reads[node.index] = frozenset({node.data[1]})
         elif node.primitive is TABLE and node.data[0] == "p":
             reads[node.index] = frozenset(range(node.data[1], node.data[1] + node.data[2]))
-    choices = [(node.args[0].index, _only_bends(node)) for node in nodes if node.primitive is SELECT]
+    choices = [
+        (node.args[0].index, only_bends(node))
+        for node in nodes
+        if node.primitive is SELECT and node.args[0].index not in program.switched
+    ]
     bent, jumping = ({index for index, bends in choices if bends is wanted} for wanted in (True, False))
     found: set[int] = set()
     for node in nodes:
-        if program.owner_of.get(node.index, "") in known:
+        if program.owner_of.get(node.index, "") in known or node.index in program.switched:
             continue
         if node.primitive is SEARCH or (node.primitive.truth and (node.index in jumping or node.index not in bent)):
             found |= reads[node.index]
     return frozenset(found)
-
-
-def _only_bends(choice: Node) -> bool:
-    """Tell whether both sides of a choice agree where it changes: with one side of the comparison at the other."""
-    condition, *sides = choice.args
-    if len(condition.args) != 2 or condition.primitive in (EQUAL, UNEQUAL) or condition.args[0] is condition.args[1]:
-        return False
-    a, b = condition.args
-    return any(
-        all(_agree(sides, changed, border, trial) for trial in range(_TRIALS))
-        for changed, border in ((a, b), (b, a))
-        if isinstance(changed, Node) and not changed.primitive.truth
-    )
-
-
-def _agree(sides: Sequence[Any], changed: Node, border: Any, trial: int) -> bool:
-    values: dict[int, Any] = {}
-    for node in alive([border]):
-        values[node.index] = _value(node, values, trial)
-    values = {changed.index: values[border.index] if isinstance(border, Node) else border}
-    for node in alive(sides):
-        if node.index not in values:
-            values[node.index] = _value(node, values, trial)
-    first, second = (values[x.index] if isinstance(x, Node) else x for x in sides)
-    return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-9)
-
-
-def _value(node: Node, values: dict[int, Any], trial: int) -> Any:
-    if node.primitive is INPUT:
-        return _some(hash((node.data[0], node.data[1], trial)))
-    if node.primitive is TABLE:
-        return [_some(hash((node.data[0], node.data[1] + k, trial))) for k in range(node.data[2])]
-    args = [values[a.index] if isinstance(a, Node) else a for a in node.args]
-    try:
-        return node.primitive.value(*args)
-    except (NotImplementedError, ArithmeticError, ValueError):
-        return math.nan
-
-
-def _some(seed: int) -> float:
-    return 0.1 + float(np.random.default_rng(abs(seed)).random())

@@ -51,9 +51,14 @@ class Steps:
         self.dout = np.zeros((count, program.width))
         self.K, self.dK = np.zeros((stages + 2, nstates)), np.zeros((count, stages + 2, nstates))
         self.bounds = np.array([-math.inf, math.inf])
-        self.guards = np.array([place for place, _, _ in program.guards or []], dtype=np.int64)
+        watched = [place for place, _, _ in program.guards or []] + [place for place, _, _ in program.switches]
+        self.guards = np.array(watched, dtype=np.int64)
         self.kinks = np.array(kinks, dtype=bool)
         self.table = tables_of(method)[0]
+        #: Tangents along no number, and room for those of the signals.
+        self._nothing = np.zeros((1, self.z.size)), np.zeros((1, program.p.size)), np.zeros((1, self.out.size))
+        #: Where the arrays stand that are the same in all calls.
+        self._places = [a.ctypes.data for a in (self.z, program.p, program.n, self.w, self.out)]
 
     def clamped(self, t: float) -> float:
         """Return the time that the blocks are given."""
@@ -65,36 +70,58 @@ class Steps:
         status = self._call(t, x, rate, np.zeros(len(dx)), dx, self.dz, self.dp, self.dout, drate)
         return status, rate, drate
 
+    def rate_at(self, t: float, x: Array) -> Array:
+        """Return the rates at a point without tangents; `out` holds the signals."""
+        rate = np.zeros(x.size)
+        self._call(t, x, rate, np.zeros(1), np.zeros((1, x.size)), *self._nothing, np.zeros((1, x.size)))
+        return rate
+
+    def forget(self, guard: int) -> None:
+        """Look no more at a guard."""
+        self.guards, self.kinks = np.delete(self.guards, guard), np.delete(self.kinks, guard)
+
     def evaluate_along(self, t: float, x: Array, rate: Array) -> tuple[Array, Array]:
         """Return how the signals and the rates change as time goes on."""
-        dout, drate = np.zeros((1, self.out.size)), np.zeros((1, x.size))
-        nothing = np.zeros((1, self.z.size)), np.zeros((1, self.program.p.size))
-        self._call(t, x, np.zeros(x.size), np.ones(1), rate[None, :], *nothing, dout, drate)
-        return dout[0], drate[0]
+        drate = np.zeros((1, x.size))
+        dz, dp, dout = self._nothing
+        dout[:] = 0.0
+        self._call(t, x, np.zeros(x.size), np.ones(1), rate[None, :], dz, dp, dout, drate)
+        return dout[0].copy(), drate[0]
 
     def _call(
         self, t: float, x: Array, rate: Array, dt: Array, dx: Array, dz: Array, dp: Array, dout: Array, drate: Array
     ) -> int:
-        p, at = self.program, self.clamped(t)
+        at = self.clamped(t)
         for j in range(len(dx)):
             tangents = float(dt[j]), dx[j].copy(), dz[j], dp[j], self.dw[j], dout[j], drate[j]
-            status = int(self.function(at, x, self.z, p.p, p.n, self.w, self.out, rate, *tangents))
+            status = int(self.function(at, x, *self._places, rate, *tangents))
             if status:
                 self.dw[:] = 0.0
                 return status
         return 0
 
     def advance(
-        self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64]
+        self,
+        times: Array,
+        x: Array,
+        dx: Array,
+        sides: Array,
+        columns: NDArray[np.int64],
+        first: tuple[Array, Array] | None = None,
     ) -> tuple[int, list[Array]]:
         """Take steps to the times behind the first; return how many, and states, signals and tangents after each.
 
         A step within which a guard changes its side, or that is not finite, is not taken; x and dx stand before it.
+        `first` are the rates at the beginning, and their tangents, where they are known: see `begin`.
         """
         count, n, k = len(times) - 1, x.size, len(dx)
         kept = [np.zeros((count, n)), np.zeros((count, k, n)), np.zeros((count, columns.size))]
         kept.append(np.zeros((count, k, columns.size)))
-        if self._begin(times, x, dx, sides) or not count:
+        if first is not None:
+            self.K[0], self.dK[:, 0] = first
+        elif self.begin(times, x, dx, sides):
+            return 0, kept
+        if not count:
             return 0, kept
         if self.compiled:
             taken = self._compiled_steps(times, x, dx, sides, columns, kept)
@@ -102,7 +129,7 @@ class Steps:
             taken = self._plain_steps(times, x, dx, sides, columns, kept)
         return taken, [part[:taken] for part in kept]
 
-    def _begin(self, times: Array, x: Array, dx: Array, sides: Array) -> int:
+    def begin(self, times: Array, x: Array, dx: Array, sides: Array) -> int:
         """Evaluate the first stage; where an event has just been, with the slopes of the side that is ahead.
 
         On which sides of their kinks blocks are from there on is written into sides: they may be at others soon.
@@ -116,20 +143,30 @@ class Steps:
             sides[0][known] = now[known]
         return status
 
-    def tangents_to_event(self, t: float, end: float, x: Array, dx: Array, sides: Array) -> Array:
+    def tangents_to_event(self, t: float, end: float, x: Array, dx: Array, sides: Array, jumped: list[int]) -> Array:
         """Return the tangents at a time at which guards have just changed sides, by the slopes of the side before.
 
-        Stages at the end of the step are about where the guards are zero, on either side by chance.
+        Stages at the end of the step are about where the guards are zero, on either side by chance. Those that have
+        jumped across do not tell how far a stage is beyond it.
         """
-        self._begin(np.array([t, end]), x, dx, sides)
-        return self._step(t, end, x, dx, sides)[2]
+        self.begin(np.array([t, end]), x, dx, sides)
+        kept_to = sides.copy()
+        kept_to[0, jumped] = math.nan
+        return self._step(t, end, x, dx, kept_to)[2]
 
     def _step(
-        self, t: float, end: float, x: Array, dx: Array, kept_to: Array | None = None
+        self,
+        t: float,
+        end: float,
+        x: Array,
+        dx: Array,
+        kept_to: Array | None = None,
+        watched: Array | None = None,
     ) -> tuple[int, Array, Array]:
         """Return the status, states and tangents at the end of a step whose first stage is known.
 
-        Tangents of the rates are taken where the guards are on the sides that are to be kept to, if any.
+        Tangents of the rates are taken where the guards are on the sides that are to be kept to, if any. It ends at a
+        stage that is beyond a guard that counts there, of the sides that are watched, if any.
         """
         method, stages, h = self.method, self.method.stages, end - t
         for s in range(1, stages + 1):
@@ -139,9 +176,21 @@ class Steps:
             status, self.K[s], self.dK[:, s] = self.evaluate(when, stage, dstage)
             if status:
                 break
+            if s < stages and watched is not None and (self.crossed(watched) & (watched[2] != 0.0)).any():
+                return 1, stage, dstage
             if kept_to is not None and s < stages:
                 self._keep_to(kept_to, s, (t, x), (when, stage), dstage)
         return status, stage, dstage
+
+    def crossed_at_stages(self, t: float, end: float, x: Array, sides: Array) -> list[int]:
+        """Return the guards that count at stages and have changed their sides at one of the step just taken."""
+        method, h, found = self.method, end - t, np.zeros(self.guards.size, dtype=bool)
+        self.K[0] = self.rate_at(t, x)
+        for s in range(1, method.stages):
+            stage = x + h * (method.A[s, :s] @ self.K[:s])
+            self.rate_at(t + method.c[s] * h, stage)
+            found |= self.crossed(sides) & (sides[2] != 0.0)
+        return np.flatnonzero(found).tolist()
 
     def _keep_to(
         self, sides: Array, s: int, begin: tuple[float, Array], stage: tuple[float, Array], dstage: Array
@@ -180,7 +229,7 @@ class Steps:
         stages = self.method.stages
         states, dstates, signals, dsignals = kept
         for taken, (t, end) in enumerate(zip(times[:-1].tolist(), times[1:].tolist(), strict=True)):
-            status, stage, dstage = self._step(t, end, x, dx)
+            status, stage, dstage = self._step(t, end, x, dx, watched=sides)
             if status or not np.isfinite(self.out).all() or self.crossed(sides).any():
                 return taken
             x[:], dx[:] = stage, dstage

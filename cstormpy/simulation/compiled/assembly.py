@@ -7,7 +7,8 @@ is called: a function compiled by numba, a method in Python, the kernels of a la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import where
 from cstormpy.graph.python_calls import CalledInPython
 from cstormpy.graph.routine import Routine
+from cstormpy.graph.switching_functions import switching_functions
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.equations import equations_of, is_silent, passed_on
 from cstormpy.simulation.compiled.numba_functions import ByNumba
@@ -46,10 +48,15 @@ class Assembly:
     diagram : Diagram
     detectors : list
         The zero-crossing detectors of the run, with their blocks.
+    telling : collection of Block, optional
+        Blocks that tell where they switch. Given these, the numbers at whose zeros rates of states jump or have a kink
+        are put out too, but for theirs.
     """
 
-    def __init__(self, diagram: Diagram, detectors: list[tuple[Any, Any]]) -> None:
-        self.diagram, self.detectors = diagram, detectors
+    def __init__(
+        self, diagram: Diagram, detectors: list[tuple[Any, Any]], telling: Collection[Any] | None = None
+    ) -> None:
+        self.diagram, self.detectors, self._telling = diagram, detectors, telling
         self.graph = Graph()
         self.time = self.graph.input("t")
         self.signals: dict[int, Signal] = {}
@@ -75,6 +82,10 @@ class Assembly:
         self._opaque: set[int] = set()
         #: Of blocks that may fail their number, and when they do.
         self._failing: list[tuple[int, Any]] = []
+        #: The nodes at which blocks have begun to be written down, and these blocks.
+        self._begun: tuple[list[int], list[Any]] = [], []
+        #: The nodes that switch where one of the numbers in `switches` is zero.
+        self._switched: set[int] = set()
 
     def program(self) -> Program:
         """Return the program of all blocks.
@@ -94,6 +105,7 @@ class Assembly:
         if self.reasons:
             raise NotTranslated(self.reasons)
         guards = self._guards()
+        switches = [] if self._telling is None else self._switching(self._telling)
         checked = len(self.out)
         clocks = self._clocks()
         conditions = [condition for _, condition in self._failing]
@@ -120,6 +132,8 @@ class Assembly:
             held=self.held,
             flags=self.flags,
             guards=guards,
+            switches=switches,
+            switched=frozenset(self._switched),
             stepped_sinks=[str(b.name) for b in d.sinks if not is_silent(b)],
             legend=self.legend,
             pending=self.pending,
@@ -191,6 +205,8 @@ class Assembly:
     def _attempt(self, b: Any, write: Callable[[Any], None]) -> None:
         self.call_table.failure += 1
         self.call_table.owner = str(b.name)
+        for known, new in zip(self._begun, (len(self.graph.nodes), b), strict=True):
+            known.append(new)
         try:
             write(b)
         except (Refused, Untraceable) as error:
@@ -420,6 +436,18 @@ class Assembly:
         value = number(np.asarray(self.by_numba.call(stops, u[:1], [given])[0]).item())
         is_truth = np.asarray(stops(given)).dtype.kind == "b"
         return where(value != 0.0, 1.0, -1.0) if is_truth else value
+
+    def _switching(self, telling: Collection[Any]) -> list[tuple[int, Any, bool]]:
+        """Put out the numbers at whose zeros rates switch, but for those of some blocks."""
+        known = {id(b) for b in telling}
+        found, (firsts, blocks) = [], self._begun
+        for nodes, border, jumps in switching_functions(self.rates, {"t", "x"}):
+            block = blocks[max(bisect_right(firsts, nodes[0].index) - 1, 0)]
+            if id(block) not in known:
+                found.append((len(self.out), block, jumps))
+                self.out.append(border)
+                self._switched.update(node.index for node in nodes)
+        return found
 
     def _ticks(self, clock: Any) -> Signal:
         """Return whether what a clock's blocks become, and hold, is computed now: between ticks nobody asks for it."""

@@ -256,12 +256,13 @@ def _function(b: Any, t: Any, u: Signals, x: Any) -> Signals:
     return parts
 
 
-#: What jumps. Derivatives of a run note where a function does, which they find of one that is differenced only.
-_JUMPING = frozenset({"floor", "ceil", "trunc", "round", "sign", "mod", "fmod"})
+#: What jumps at many places. Derivatives of a run note where a function does, which they find of one that is
+#: differenced only; they go exactly through the jumps of comparisons and signs.
+_JUMPING = frozenset({"floor", "ceil", "trunc", "round", "mod", "fmod"})
 
 
 def _smooth(found: Any, given: Signals) -> Any:
-    """Return what a function has given, unless it may jump by itself; what it is given may."""
+    """Return what a function has given, unless it may jump at many places by itself; what it is given may."""
     parts = found if isinstance(found, (list, tuple)) else [found]
     seen = {node.index for node in _nodes_of(given)}
     stack = _nodes_of(parts)
@@ -270,9 +271,8 @@ def _smooth(found: Any, given: Signals) -> Any:
         if node.index in seen:
             continue
         seen.add(node.index)
-        if node.primitive.truth or node.primitive.name in _JUMPING:
-            word = "comparison" if node.primitive.truth else f"{node.primitive.name}()"
-            raise Untraceable(f"it may jump, by a {word}")
+        if node.primitive.name in _JUMPING:
+            raise Untraceable(f"it may jump, by a {node.primitive.name}()")
         stack += [a for a in node.args if isinstance(a, Node)]
     return found
 

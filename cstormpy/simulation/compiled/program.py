@@ -70,6 +70,11 @@ class Program:
     guards : list of (int, float, bool) or None
         Where in out the quantity of each zero-crossing detector stands, the detector's direction, and whether that is
         all it looks at; None where there is one that is not translated.
+    switches : list of (int, Block, bool)
+        Where in out a number stands at whose zeros rates jump or have a kink, whose it is, and whether something jumps
+        there, if that was asked for.
+    switched : frozenset of int
+        The nodes of its graph that make them do so.
     stepped_sinks : list of str
         Sinks that want to be called at each step.
     legend : list of str
@@ -109,6 +114,8 @@ class Program:
     held: list[tuple[Any, slice]]
     flags: dict[Any, int]
     guards: list[tuple[int, float, bool]] | None
+    switches: list[tuple[int, Any, bool]]
+    switched: frozenset[int]
     stepped_sinks: list[str]
     legend: list[str]
     pending: list[Callable[[], bool]]
@@ -324,8 +331,8 @@ class MachineFunction:
         self._function = ctypes.CFUNCTYPE(ctypes.c_int64, *kinds)(self.address)
 
     def __call__(self, *arguments: Any) -> int:
-        """Return its status."""
-        given = [a if isinstance(a, float) else a.__array_interface__["data"][0] for a in arguments]
+        """Return its status; arrays that stay where they are may be given by their addresses."""
+        given = [a if isinstance(a, (float, int)) else a.__array_interface__["data"][0] for a in arguments]
         return int(self._function(*given))
 
     def bound(self, *arrays: NDArray[Any]) -> Callable[[float], int]:

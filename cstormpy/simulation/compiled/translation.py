@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 
 
-def program_of(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None) -> Program:
+def program_of(
+    diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None, telling: Collection[Any] | None = None
+) -> Program:
     """Return the program of a diagram whose signals have just been evaluated, which tells their shapes.
 
     Parameters
@@ -23,6 +25,9 @@ def program_of(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None)
     diagram : Diagram
     detectors : list, optional
         The zero-crossing detectors of the run, with their blocks.
+    telling : collection of Block, optional
+        Blocks that tell where they switch. Given these, the numbers at whose zeros rates of states jump or have a kink
+        are put out too, but for theirs.
 
     Raises
     ------
@@ -30,7 +35,7 @@ def program_of(diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None)
         With every block that stands in the way.
     """
     with _without_collections():
-        return Assembly(diagram, detectors or []).program()
+        return Assembly(diagram, detectors or [], telling).program()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,164 @@
+"""Finds the switching functions of expressions: numbers at whose zeros what is made of them jumps or has a kink.
+
+A selection chooses anew where the two numbers that its condition compares are equal; an absolute value, the greater and
+the lesser of two numbers have a kink where what they choose by is zero; roundings and remainders jump at many places,
+an angle where it has gone half round.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cstormpy.graph import primitives as p
+from cstormpy.graph.nodes import INPUT, TABLE, Node, alive, where
+
+#: What has a kink and does not jump.
+_BENDING = frozenset({p.ABS, p.MAXIMUM, p.MINIMUM})
+#: Beyond this they stay what they are: nobody takes a limit that is infinite for a signal that is not finite.
+_MOST = 1e300
+#: Numbers that are compared may be off by this part of them, as operations are fused; and what is added to others, so
+#: that they are never zero, but change their sign with what switches.
+_ROUNDED, _TINY = 1e-15, 1e-290
+
+
+def _of_comparison(node: Node, a: Any, b: Any) -> Any:
+    """Return a − b, with the sign that says how the comparison has come out, whatever is rounded."""
+    least = _ROUNDED * (abs(a) + abs(b)) + _TINY
+    return a - b + where(node, least, -least)
+
+
+def _of_parts(node: Node, a: Any, b: Any = 1.0) -> Any:
+    """Return how far a / b is from a whole number, with a sign that changes with the number below."""
+    ratio = a / b
+    whole = node if node.primitive in (p.FLOOR, p.CEIL, p.TRUNC) else p.apply(_WHOLE[node.primitive], ratio)
+    return _sign_of(whole) * (abs(ratio - p.apply(p.ROUND, ratio)) + _TINY)
+
+
+def _of_nearest(node: Node, a: Any) -> Any:
+    """Return how far a number is from the middle between two whole ones, with a sign that changes with the nearest."""
+    return _sign_of(node) * (0.5 - abs(a - node) + _ROUNDED)
+
+
+def _sign_of(whole: Any) -> Any:
+    """Return 1 for an even number, −1 for an odd one."""
+    return 1.0 - 2.0 * (whole - 2.0 * p.apply(p.FLOOR, 0.5 * whole))
+
+
+_WHOLE = {p.MOD: p.FLOOR, p.FMOD: p.TRUNC}
+_NUMBER_OF: dict[p.Primitive, Callable[..., Any]] = {
+    **dict.fromkeys((p.GREATER, p.AT_LEAST), _of_comparison),
+    **dict.fromkeys((p.MAXIMUM, p.MINIMUM), lambda node, a, b: a - b),
+    p.ABS: lambda node, a: a,
+    p.SIGN: lambda node, a: a + where(a > 0.0, _TINY, -_TINY),
+    p.ATAN2: lambda node, y, x: where(x > 0.0, abs(y) + _TINY, y + where(y >= 0.0, _TINY, -_TINY)),
+    **dict.fromkeys((p.FLOOR, p.CEIL, p.TRUNC, p.MOD, p.FMOD), _of_parts),
+    p.ROUND: _of_nearest,
+}
+
+
+def switching_functions(outputs: Iterable[object], moving: Collection[str]) -> list[tuple[list[Node], Node, bool]]:
+    """Return the nodes that switch together, the number at whose zeros they do, and whether something jumps there.
+
+    Parameters
+    ----------
+    outputs : iterable of symbols and floats
+    moving : collection of str
+        Names of the inputs that change; numbers that do not change with them are left out.
+
+    Examples
+    --------
+    >>> from cstormpy.graph import Graph
+    >>> x, y = Graph().inputs("x", 2)
+    >>> [(nodes, jumps) for nodes, _, jumps in switching_functions([abs(x), where(x > y, x, 0.0)], {"x"})]
+    [([abs(x[0])], False), ([x[0] > x[1]], True)]
+    """
+    nodes, changes = alive(outputs), set[int]()
+    found: dict[int, tuple[list[Node], Node]] = {}
+    for node in nodes:
+        if node.primitive is INPUT:
+            if node.data[0] in moving:
+                changes.add(node.index)
+            continue
+        if not any(isinstance(a, Node) and a.index in changes for a in node.args):
+            continue
+        changes.add(node.index)
+        number_of = _NUMBER_OF.get(node.primitive)
+        numbers = [] if number_of is None else [number_of(node, *node.args)]
+        if node.primitive is p.SIGN:  # which is 0 between
+            numbers.append(node.args[0] + where(node.args[0] >= 0.0, _TINY, -_TINY))
+        for number in numbers:
+            if isinstance(number, Node):
+                found.setdefault(number.index, ([], _finite(number)))[0].append(node)
+    jumping = _jumping(nodes, {node.index for together, _ in found.values() for node in together})
+    return [(together, number, any(n.index in jumping for n in together)) for together, number in found.values()]
+
+
+def _jumping(nodes: Iterable[Node], switching: Collection[int]) -> set[int]:
+    """Return which of the nodes that switch make something jump, and not only bend."""
+    found = set()
+    for node in nodes:
+        if node.index in switching and not node.primitive.truth and node.primitive not in _BENDING:
+            found.add(node.index)
+        truths = [a for a in node.args if isinstance(a, Node) and a.primitive.truth and a.index in switching]
+        if truths and not (node.primitive is p.SELECT and only_bends(node)):
+            found.update(a.index for a in truths)
+    return found
+
+
+def _finite(number: Node) -> Node:
+    """Return a number within bounds; the lesser of them where it is not a number."""
+    finite: Node = where(number > _MOST, _MOST, where(number > -_MOST, number, -_MOST))
+    return finite
+
+
+#: So many times both sides of a choice are computed, with other numbers each time.
+_TRIALS = 3
+
+
+def only_bends(choice: Node) -> bool:
+    """Tell whether both sides of a choice agree where it changes: with one side of the comparison at the other."""
+    condition, *sides = choice.args
+    if (
+        len(condition.args) != 2
+        or condition.primitive in (p.EQUAL, p.UNEQUAL)
+        or condition.args[0] is condition.args[1]
+    ):
+        return False
+    a, b = condition.args
+    return any(
+        all(_agree(sides, changed, border, trial) for trial in range(_TRIALS))
+        for changed, border in ((a, b), (b, a))
+        if isinstance(changed, Node) and not changed.primitive.truth
+    )
+
+
+def _agree(sides: Sequence[Any], changed: Node, border: Any, trial: int) -> bool:
+    values: dict[int, Any] = {}
+    for node in alive([border]):
+        values[node.index] = _value(node, values, trial)
+    values = {changed.index: values[border.index] if isinstance(border, Node) else border}
+    for node in alive(sides):
+        if node.index not in values:
+            values[node.index] = _value(node, values, trial)
+    first, second = (values[x.index] if isinstance(x, Node) else x for x in sides)
+    return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def _value(node: Node, values: dict[int, Any], trial: int) -> Any:
+    if node.primitive is INPUT:
+        return _some(hash((node.data[0], node.data[1], trial)))
+    if node.primitive is TABLE:
+        return [_some(hash((node.data[0], node.data[1] + k, trial))) for k in range(node.data[2])]
+    args = [values[a.index] if isinstance(a, Node) else a for a in node.args]
+    try:
+        return node.primitive.value(*args)
+    except (NotImplementedError, ArithmeticError, ValueError):
+        return math.nan
+
+
+def _some(seed: int) -> float:
+    return 0.1 + float(np.random.default_rng(abs(seed)).random())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import cstormpy as cs
@@ -40,6 +41,24 @@ def test_what_is_named_exists(bd):
             known = inspect.signature(getattr(bd, kind)).parameters
             for argument in re.findall(r"(\w+)=", given):
                 assert argument in known, (name, kind, argument)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_functions_that_are_named_run(engine):
+    """None of NumPy's was taken: "the function takes 8 arguments, nin=1"."""
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+    given = np.array([0.3, 0.7, 0.2])
+    for said in {s for words in NAMES.values() for s in re.findall(r"bd\.FUNCTION\((?:abs|numpy)[^)]*\)", words)}:
+        bd = sim.blockdiagram()
+        block = eval(said, {"bd": bd, "numpy": np})
+        for port in range(block.nin):
+            bd.connect(bd.CONSTANT(given if block.nin == 2 else 0.3), block[port])
+        bd.connect(block, bd.NULL())
+        bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR())
+        expected = block.func(*[given if block.nin == 2 else 0.3] * block.nin)
+        np.testing.assert_allclose(sim.run(bd, T=0.1, watch=[block]).signal(block.name)[-1], expected, atol=1e-15)
+    with pytest.raises(cs.CstormError, match=r"FUNCTION: func: numpy\.add takes 2 arguments, nin=1"):
+        bd.FUNCTION(np.add)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,17 @@
 
 LTI_SS and LTI_SS_S have a port for each input and output, but give all outputs as one array, so that none with several
 could run; they ask numbers for their shape, as in the ``LTI_SS(A=-2, B=1, C=-1)`` of their documentation. PID and PID_S
-leave out a limit that is a whole number or a list.
+leave out a limit that is a whole number or a list. FUNCTION takes no function of NumPy: it counts what these could take
+too as inputs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,7 @@ from bdsim.blocks.functions import Function
 from bdsim.blocks.sampled import LTI_SS_S
 
 from cstormpy.arrays import real_array
-from cstormpy.errors import ShapeError
+from cstormpy.errors import InvalidValue, ShapeError
 
 
 def class_name(kind: type) -> str:
@@ -99,4 +102,40 @@ def _limit(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-_CHANGES = {"LTI_SS": _matrices, "LTI_SS_S": _matrices, "PID": _limit, "PID_S": _limit}
+def _with_inputs(given: dict[str, Any]) -> dict[str, Any]:
+    """Return functions of Python and NumPy with an argument for each input: theirs name all that they could take."""
+    if given.keys() & {"args", "kwargs", "persistent"}:
+        return given
+    functions, count = given.get("func"), given.get("nin", 1)
+    several = isinstance(functions, (list, tuple))
+    found = [_with_arguments(f, count) for f in (functions if several else [functions])]
+    return {**given, "func": found if several else found[0]}
+
+
+def _with_arguments(function: Any, count: Any) -> Any:
+    """Return a function of Python or NumPy as one that shows so many arguments; others as they are."""
+    numpys = str(getattr(function, "__module__", "")).partition(".")[0] == "numpy"
+    if not isinstance(count, int) or not (numpys or isinstance(function, (BuiltinFunctionType, np.ufunc))):
+        return function
+    if isinstance(function, np.ufunc) and function.nin != count:
+        raise InvalidValue(f"func: numpy.{function.__name__} takes {function.nin} arguments, nin={count}")
+    with contextlib.suppress(ValueError):  # of some nobody knows which they take
+        parameters = inspect.signature(function).parameters.values()
+        if len(parameters) == count or sum(p.default is p.empty for p in parameters) > count:
+            return function
+
+    def call(*u: Any) -> Any:
+        return function(*u)
+
+    each = [inspect.Parameter(f"u{k}", inspect.Parameter.POSITIONAL_ONLY) for k in range(count)]
+    call.__signature__ = inspect.Signature(each)  # type: ignore[attr-defined]
+    return call
+
+
+_CHANGES = {
+    "FUNCTION": _with_inputs,
+    "LTI_SS": _matrices,
+    "LTI_SS_S": _matrices,
+    "PID": _limit,
+    "PID_S": _limit,
+}

@@ -107,9 +107,9 @@ def _with_inputs(given: dict[str, Any]) -> dict[str, Any]:
     if given.keys() & {"args", "kwargs", "persistent"}:
         return given
     functions, count = given.get("func"), given.get("nin", 1)
-    several = isinstance(functions, (list, tuple))
-    found = [_with_arguments(f, count) for f in (functions if several else [functions])]
-    return {**given, "func": found if several else found[0]}
+    if isinstance(functions, (list, tuple)):
+        return {**given, "func": [_with_arguments(f, count) for f in functions]}
+    return {**given, "func": _with_arguments(functions, count)}
 
 
 def _with_arguments(function: Any, count: Any) -> Any:

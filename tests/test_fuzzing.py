@@ -146,6 +146,12 @@ def test_single_slips_of_the_fuzz_are_named():
         ("FUNCTION", ("sin",), "FUNCTION: func: expected a function, as numpy.sin, or a list of them, got 'sin'"),
         ("FUNCTION", (lambda a, b: a,), "FUNCTION: cannot be made: the function takes 2 arguments, nin=1"),
         ("CLIP", (1.0, -1.0), r"CLIP: min: 1\.0 is above max, -1\.0"),
+        ("PIECEWISE", ([(0, 1), (1, 2)],), r"PIECEWISE: expected pairs of a time and a value, as bd\.PIECEWISE\(\(0, "),
+        ("PIECEWISE", ([0, 1], [1, "a"]), r"PIECEWISE: expected pairs of a time and a value"),
+        ("PIECEWISE", (0.0, 1.0), r"PIECEWISE: expected pairs of a time and a value"),
+        ("PIECEWISE", (), r"PIECEWISE: expected pairs of a time and a value, as .* got None"),
+        ("PIECEWISE", ((1.0, 1.0), (2.0, 5.0)), r"PIECEWISE: has no value before t = 1; begin with a pair of time 0"),
+        ("PIECEWISE", ((0.0, 1.0), (0.0, 5.0)), r"PIECEWISE: times must increase, but 0 stands behind 0"),
     ],
 )
 def test_blocks_of_bdsim_are_refused_in_one_sentence(sim, kind, given, says):

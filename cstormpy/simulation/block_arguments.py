@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -140,11 +141,30 @@ def _bounds(kind: str, arguments: Mapping[str, Any]) -> None:
         raise InvalidValue(f"{kind}: min: {shown(low)} is above max, {shown(high)}")
 
 
+def _pieces(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse what are no pairs of time and value; before the first bdsim gives the last value."""
+    pairs, example = arguments.get("args") or arguments.get("seq"), f"bd.{kind}((0, 1.0), (0.5, 2.0))"
+    try:
+        times = [float(t) for t, value in pairs if np.isfinite(value).all()]  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        times = []
+    if not times or len(times) < len(pairs):  # type: ignore[arg-type]
+        raise InvalidValue(
+            f"{kind}: expected pairs of a time and a value, as {example} or seq=[...], got {shown(pairs)}"
+        )
+    if times[0] > 0.0:
+        raise InvalidValue(f"{kind}: has no value before t = {times[0]:g}; begin with a pair of time 0, as {example}")
+    for before, t in itertools.pairwise(times):
+        if not t > before:
+            raise InvalidValue(f"{kind}: times must increase, but {t:g} stands behind {before:g}")
+
+
 _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "CLIP": _bounds,
     "FUNCTION": _functions,
     "INTEGRATOR": _bounds,
     "INTEGRATOR_S": _bounds,
+    "PIECEWISE": _pieces,
     "SUM": _signs("signs", "+-", "+-"),
     "PROD": _signs("ops", "*/", "*/"),
     "PID": _gains,

@@ -273,7 +273,7 @@ def records(bd):
 def sources(bd):
     state(bd, 1.0)
     shown(bd, bd.PIECEWISE((0, 1), (0.5, 3.0), (1.0, -1), (2, 0)), bd.STEP(0.4), bd.RAMP(0.3, slope=2))
-    shown(bd, bd.PIECEWISE((0.4, np.array([1, 2])), (0.6, np.array([3, 4]))), bd.CONSTANT([1, 2]), bd.TIME())
+    shown(bd, bd.PIECEWISE((0, np.array([1, 2])), (0.6, np.array([3, 4]))), bd.CONSTANT([1, 2]), bd.TIME())
     for wave in ("square", "sine", "triangle"):
         shown(bd, bd.WAVEFORM(wave, freq=0.7, phase=0.2, duty=0.3, amplitude=2, offset=0.3))
 

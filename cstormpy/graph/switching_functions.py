@@ -58,6 +58,8 @@ _NUMBER_OF: dict[p.Primitive, Callable[..., Any]] = {
     **dict.fromkeys((p.FLOOR, p.CEIL, p.TRUNC, p.MOD, p.FMOD), _of_parts),
     p.ROUND: _of_nearest,
 }
+#: What may jump, at places that `switching_functions` finds.
+JUMPING = frozenset(_NUMBER_OF) - _BENDING
 
 
 def switching_functions(outputs: Iterable[object], moving: Collection[str]) -> list[tuple[list[Node], Node, bool]]:

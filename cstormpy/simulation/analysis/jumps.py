@@ -15,22 +15,8 @@ from cstormpy.errors import DiagramError
 from cstormpy.graph.differences import MOVED
 from cstormpy.graph.look_ups import SEARCH
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
-from cstormpy.graph.primitives import (
-    AT_LEAST,
-    ATAN2,
-    CEIL,
-    EQUAL,
-    FLOOR,
-    FMOD,
-    GREATER,
-    MOD,
-    ROUND,
-    SELECT,
-    SIGN,
-    TRUNC,
-    UNEQUAL,
-)
-from cstormpy.graph.switching_functions import only_bends
+from cstormpy.graph.primitives import EQUAL, SELECT, UNEQUAL
+from cstormpy.graph.switching_functions import JUMPING, only_bends
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.run_start import corners_of
@@ -173,9 +159,8 @@ def _may_jump(b: Any) -> bool:
     )
 
 
-#: What jumps at places that are found in the graph where rates depend on it, and what does so elsewhere.
-_FOUND = frozenset({GREATER, AT_LEAST, SIGN, FLOOR, CEIL, TRUNC, ROUND, MOD, FMOD, ATAN2})
-_JUMPING = frozenset({EQUAL, UNEQUAL, SEARCH})
+#: What jumps elsewhere than at places that are found in the graph where rates depend on it.
+_UNFOUND = frozenset({EQUAL, UNEQUAL, SEARCH})
 
 
 def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int]]) -> bool:
@@ -194,9 +179,9 @@ def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int
             continue
         seen.add(node.index)
         primitive = node.primitive
-        if not primitive.named or primitive in _JUMPING:
+        if not primitive.named or primitive in _UNFOUND:
             return False
-        if primitive in _FOUND and node.index not in program.switched:
+        if primitive in JUMPING and node.index not in program.switched:
             return False
         stack += [a for a in node.args if isinstance(a, Node)]
     return True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import queue
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,16 +16,15 @@ from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, moved_jump, tells_when
+from cstormpy.simulation.analysis.located_steps import LocatingRun
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps, Trajectory
 from cstormpy.simulation.analysis.switches import Switch
-from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
-from cstormpy.simulation.events import at_bounds
 from cstormpy.simulation.recording import Recording, Signal, find_signals
-from cstormpy.simulation.runner import Run, is_jump
+from cstormpy.simulation.runner import is_jump
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import explicit_method
@@ -35,16 +33,6 @@ from cstormpy.simulation.tableaus import explicit_method
 _CRUMB = 1e-9
 #: Steps taken at once.
 _ROOM = 2048
-#: So close to a jump, for its time, a step ends at it; after so many that end before it, wherever it is.
-_CLOSE, _MOST_ASIDE = 1e-13, 12
-#: A guard that changes by more than this part of what it was, and so many times as much as by its slope, has been taken
-#: across zero by a jump.
-_ROUNDED, _ABRUPT = 1e-6, 1e3
-#: A guard that changes more slowly than this part of its scale grazes zero rather than crosses it.
-_GRAZES = 1e-9
-
-#: Time and state.
-_Point = tuple[float, Array]
 
 
 def follow(
@@ -75,7 +63,7 @@ def follow(
         return run.trajectory()
 
 
-class _TangentRun(Run):
+class _TangentRun(LocatingRun):
     """A run by steps that carry tangents; events, ticks and jumps are dealt with as in any run."""
 
     def prepare(
@@ -103,12 +91,6 @@ class _TangentRun(Run):
         #: The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
         self.kept: list[list[Array]] = []
         self.notes: list[str] = []
-        #: By how much the parameters delay an event and what it causes, and the rates before.
-        self._delay: tuple[Array, Array] | None = None
-        #: How many steps in a row have ended before a jump.
-        self._aside = 0
-        #: The rates from which steps to an event begin, with their tangents.
-        self._first: tuple[Array, Array] | None = None
         #: The state before the event that is being dealt with, and which detectors have fired.
         self._fired: tuple[Array, list[int]] | None = None
         self._stale = False
@@ -235,13 +217,6 @@ class _TangentRun(Run):
                 return self.t >= bound and self.simstate.stop is None
         return True
 
-    def _look_for_jumps(self, times: Array, signals: Array, dsignals: Array) -> None:
-        """Note what jumps within steps, which begin where the last point was recorded."""
-        if self._jumps.columns:
-            before = [part[-1:] for part in self.kept[-1][3:5]]
-            both = [np.concatenate(pair)[..., self._seen :] for pair in zip(before, (signals, dsignals), strict=True)]
-            self.notes += self._jumps.look(times, *both)
-
     def _sides(self) -> Array:
         """Return where the guards are, not a number where one has just fired, and their directions.
 
@@ -266,159 +241,6 @@ class _TangentRun(Run):
         return np.array(ends)
 
     # events
-
-    def _cross(self, end: float, bound: float, sides: Array) -> None:
-        """Go to the first zero crossing within a step that was not taken, or say why it cannot be taken."""
-        t, x, dx, s = self.t, self.x.copy(), self.dx.copy(), self.steps_of
-        s.begin(np.array([t, end]), x, dx, np.full(sides.shape, math.nan))
-        self._first = s.K[0].copy(), s.dK[:, 0].copy()
-        reached = self._partial(end, x, dx)
-        crossed = reached and s.crossed(sides).any()
-        early = s.crossed_at_stages(t, end, self.x, sides) if reached else []
-        if not crossed and not early:
-            self.diagram.derivative(end, x)
-            self.diagram.at(t, self.x)
-            self.observation.check_finite(self.t)
-            raise DiagramError(
-                f"gradient: the run cannot go on at t = {t:.9g}: a signal is not finite; take shorter steps"
-            )
-        if early and self._steps_aside(end, sides):
-            return
-        if not crossed:  # the way there leads beyond a jump and back, however short it is
-            if not self._gives_up(early, t, sides[0], end - t):
-                self._aside = 0
-                self._go_to(end)
-                self.crossings.before = s.out[s.guards].tolist()
-                if end < bound:
-                    self._observe()
-            return
-        low, high = self._halved(end, lambda _: s.crossed(sides).any())
-        near = self.x.copy()
-        if low > t:
-            self._partial(low, near, self.dx.copy())
-        x, dx = self.x.copy(), self.dx.copy()
-        self._partial(high, x, dx)
-        signals, dsignals = s.out[self.columns], s.dout[:, self.columns]
-        fired = np.flatnonzero(s.crossed(sides)).tolist()
-        leads, place = fired, (high, x)
-        if any(isinstance(self.simstate.crossing_detectors[i][0], Switch) for i in fired):
-            if s.crossed_at_stages(t, high, self.x, sides) and self._steps_aside(high, sides):
-                return
-            leads, place = self._leads(fired, (low, near), (high, x), sides[0]), (low, near)
-            if self._gives_up(fired, high, sides[0], end - t):
-                return
-        self._look_for_jumps(np.array([t, high]), signals[None], dsignals[None])
-        self.dx = s.tangents_to_event(t, high, self.x, self.dx, sides, [i for i in fired if i not in leads])
-        x = at_bounds(self.simstate, x, fired)
-        self._delay = self._shift(*place, leads[0]) if leads else None
-        self._aside = 0
-        self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
-        self._delay = None
-
-    def _halved(self, end: float, beyond: Callable[[float], Any]) -> tuple[float, float]:
-        """Return two times side by side, so that a step to the second is beyond something, and one to the first not."""
-        low, high = self.t, end
-        least = 4.0 * float(np.spacing(max(abs(end), abs(self.t))))
-        while high - low > least:
-            middle = 0.5 * (low + high)
-            self._partial(middle, self.x.copy(), self.dx.copy())
-            low, high = (low, middle) if beyond(middle) else (middle, high)
-        return low, high
-
-    def _steps_aside(self, end: float, sides: Array) -> bool:
-        """Step to where no stage of the step is beyond a jump yet; return whether that is any way.
-
-        What is left to the jump is soon so short that it does not matter what its stages see.
-        """
-        s = self.steps_of
-        if self._aside == _MOST_ASIDE:  # it goes along the jump
-            return False
-
-        def beyond(middle: float) -> bool:
-            return bool(s.crossed(sides).any()) or bool(s.crossed_at_stages(self.t, middle, self.x, sides))
-
-        low, _ = self._halved(end, beyond)
-        if low - self.t <= _CLOSE * max(1.0, abs(low)):
-            return False
-        self._aside += 1
-        self._go_to(low)
-        return True
-
-    def _go_to(self, end: float) -> None:
-        """Step to a time, whatever is crossed."""
-        x, dx = self.x.copy(), self.dx.copy()
-        self._partial(end, x, dx)
-        self.t, self.x, self.dx = end, x, dx
-        self.steps += 1
-
-    def _gives_up(self, fired: list[int], t: float, before: Array, step: float) -> bool:
-        """Look no more at switches that chatter; return whether there is any among those that have fired.
-
-        Parameters
-        ----------
-        fired : list of int
-        t : float
-            When they have.
-        before : ndarray
-            Where the guards were before the step.
-        step : float
-        """
-        detectors = self.simstate.crossing_detectors
-        found = [i for i in fired if isinstance(d := detectors[i][0], Switch) and d.chatters(t, before[i], step)]
-        self._give_up(found, t)
-        return bool(found)
-
-    def _give_up(self, switches: list[int], t: float) -> None:
-        for i in reversed(switches):
-            switch = self.simstate.crossing_detectors.pop(i)[0]
-            self.steps_of.forget(i)
-            del self.crossings.before[i], self.crossings.fired_at[i]
-            if switch.jumps:
-                self.notes.append(
-                    f"{switch.name} jumps to and fro at t = {t:.6g}; that it does so earlier or later is not in the "
-                    "derivative, which can be far off: make it smooth there"
-                )
-
-    def _leads(self, fired: list[int], near: _Point, far: _Point, before: Array) -> list[int]:
-        """Return which of the guards that have fired say when: none that a jump elsewhere has taken across zero."""
-        s, detectors = self.steps_of, self.simstate.crossing_detectors
-        acting = [i for i in fired if not isinstance(detectors[i][0], Switch)]
-        if acting:
-            return acting
-        s.rate_at(*far)
-        beyond = s.out[s.guards]
-        rate = s.rate_at(*near)
-        gaps = np.abs(beyond - s.out[s.guards])
-        along = np.abs(s.evaluate_along(*near, rate)[0][s.guards])
-        least = _ROUNDED * np.nan_to_num(np.abs(before)).clip(_ROUNDED)
-        passed = gaps <= least + _ABRUPT * along * (far[0] - near[0])
-        return [i for i in fired if passed[i]]
-
-    def _partial(self, end: float, x: Array, dx: Array) -> bool:
-        """Take one step to a time, whatever is crossed; x and dx stand there then."""
-        nowhere = np.full((3, self.steps_of.guards.size), math.nan)
-        taken, _ = self.steps_of.advance(np.array([self.t, end]), x, dx, nowhere, self.columns, self._first)
-        return taken == 1
-
-    def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array] | None:
-        """Return by how much the parameters delay an event, and the rates before it.
-
-        None where a held state is free again: the rates are the same before and after.
-        """
-        s = self.steps_of
-        detector, block = self.simstate.crossing_detectors[guard]
-        name = str(block.name)
-        if isinstance(detector, Bound) and detector.side:
-            return None
-        _, rate, _ = s.evaluate(t, x, self.dx)
-        place = int(s.guards[guard])
-        moves = s.dout[:, place].copy()
-        along = float(s.evaluate_along(t, x, rate)[0][place])
-        if abs(along) <= _GRAZES * (1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))):
-            if isinstance(detector, Switch):  # at a kink rates are the same before and after
-                return None
-            raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")
-        return -moves / along, rate
 
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""

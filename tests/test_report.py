@@ -23,6 +23,7 @@ from cstormpy.report.figures import _figure
 from cstormpy.report.graph import Edge, Graph, Node, parts, read_graph
 from cstormpy.report.layout import arrange
 from cstormpy.report.ordering import assign_layers
+from cstormpy.report.resampling import resampled
 from cstormpy.report.routing import route
 
 
@@ -312,6 +313,32 @@ def test_a_gap_survives_decimation():
     at = kept.tolist().index(25_000)
     assert np.isnan(y[kept[at - 1]]) and np.isnan(y[kept[at + 1]])
     assert len(kept) <= 2002
+
+
+def test_films_turn_nowhere_but_at_samples():
+    from scipy.interpolate import PchipInterpolator
+
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        count = rng.integers(3, 12)
+        t = np.cumsum(rng.uniform(0.01, 2, count))
+        q = np.where(rng.random((count, 3)) < 0.2, 0.0, rng.normal(size=(count, 3)).cumsum(axis=0))
+        at = np.sort([*t, *rng.uniform(t[0], t[-1], 40)])
+        np.testing.assert_allclose(resampled(t, q, at), PchipInterpolator(t, q)(at), rtol=0, atol=1e-13)
+
+
+def test_a_turn_is_a_film_of_unit_quaternions_without_a_leap():
+    from scipy.spatial.transform import Rotation
+
+    t = np.linspace(0.0, 4.0, 121)
+    turned = np.outer(t, [2.0, -1.0, 0.5])
+    top = cs.Mechanism([cs.Link("top", None, cs.Spherical(), mass=1.0, inertia=np.diag([1.0, 2.0, 2.5]))])
+    made = data_of(report.html(None, outcome(pane("mechanism", t, turned, "top", mechanism=top))))["panes"][0]
+    q = np.column_stack([unpacked(x) for x in made["motions"][0][:4]])
+    np.testing.assert_allclose(np.linalg.norm(q, axis=1), 1.0, atol=1e-6)
+    assert np.abs(np.diff(q, axis=0)).max() < 0.1
+    turns = Rotation.from_quat(np.roll(q, -1, axis=1)) * Rotation.from_rotvec(turned).inv()
+    assert turns.magnitude().max() < 1e-6
 
 
 def angle_of(made):

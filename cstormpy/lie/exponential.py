@@ -154,11 +154,11 @@ def exp_se3(g: ArrayLike) -> Array:
     return _pose(_polynomial(W, _sinc(phi), _a(phi)), _apply(A, v))  # (5), (6)
 
 
-def _log_so3(R: Array) -> Array:
-    """Logarithm by half angles: ω is along the vector part of the quaternion of R, φ/2 = atan2(vector, scalar).
+def quaternion_so3(R: Array) -> Array:
+    """Quaternion (scalar, vector) of a rotation, its scalar >= 0, of a length between 2 and 4.
 
-    K = 4 q qᵀ is linear in R; each of its rows is a multiple of q = (scalar, vector), and the one with the largest
-    diagonal entry (at least 1) has no cancellation. Near φ = 0 the scalar's row is that of (7).
+    K = 4 q qᵀ is linear in R; each of its rows is a multiple of q, and the one with the largest diagonal entry (at
+    least 1) has no cancellation.
     """
     trace = R[..., 0, 0] + R[..., 1, 1] + R[..., 2, 2]
     K = np.empty((*R.shape[:-2], 4, 4))
@@ -170,7 +170,15 @@ def _log_so3(R: Array) -> Array:
     diagonal[..., 0] = 1 + trace
     rows = K.reshape(-1, 4, 4)
     q = rows[np.arange(len(rows)), diagonal.reshape(-1, 4).argmax(axis=-1)].reshape(diagonal.shape)
-    q = np.where(q[..., :1] < 0, -q, q)  # φ <= π
+    return np.asarray(np.where(q[..., :1] < 0, -q, q))
+
+
+def _log_so3(R: Array) -> Array:
+    """Logarithm by half angles: ω is along the vector part of the quaternion of R, φ/2 = atan2(vector, scalar) <= π/2.
+
+    Near φ = 0 the scalar's row of the quaternion is that of (7).
+    """
+    q = quaternion_so3(R)
     size = np.sqrt((q[..., 1:] ** 2).sum(axis=-1))
     # an underflowing size means φ ~ 0, where 2 atan2(size, scalar)/size = 2/scalar
     ratio = np.where(size > 0, 2 * np.arctan2(size, q[..., 0]) / size, 2 / q[..., 0])

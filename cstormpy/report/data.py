@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
+from cstormpy.lie.exponential import quaternion_so3
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton, skeleton
+from cstormpy.report.resampling import resampled
 
 POINTS = 2000
 """Points of a trace, while there are few."""
@@ -31,8 +32,6 @@ ALL_NUMBERS = 250_000
 """Numbers of all frames of all mechanisms together."""
 _LARGEST_POWER, _LEAST_POWER = 126, -100
 """Ranges up to and from these powers of two are stored as they are: 32-bit floats go from 2^-126 to 2^128."""
-_DENSE = 4
-"""With so many samples a frame, straight lines between them do."""
 _COLUMNS = 4
 """Columns that change with a coordinate: those of a quaternion."""
 _SPARE = 0.12
@@ -229,7 +228,7 @@ def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
     if not len(t):
         t, q = np.zeros(1), np.zeros((1, bones.n))
     at = np.linspace(t[0], t[-1], frames)
-    moved = _resampled(t, q, at)
+    moved = resampled(t, q, at)
     low, high = bones.extent(moved)
     return {
         "kind": "mechanism",
@@ -259,10 +258,8 @@ def _motions(bones: Skeleton, q: Array) -> list[list[Any]]:
 
 def _quaternions(R: Array) -> Array:
     """Return unit quaternions (w, x, y, z) of rotations (N, 3, 3), each on the side of the one before it."""
-    from scipy.spatial.transform import Rotation
-
-    # a copy, as old versions of SciPy take no array that cannot be written to
-    q = np.roll(Rotation.from_matrix(np.array(R)).as_quat(), 1, axis=1)
+    q = quaternion_so3(R)
+    q /= np.linalg.norm(q, axis=1)[:, None]
     flips = np.einsum("ij,ij->i", q[1:], q[:-1]) < 0.0
     q[1:] *= np.where(np.cumsum(flips) % 2, -1.0, 1.0)[:, None]
     return np.asarray(q)
@@ -286,24 +283,6 @@ def bones_of(pane: Any) -> Skeleton:
     bones = skeleton(pane.mechanism)
     planar = {"planar": True, "3d": False}.get(str((pane.options or {}).get("view")), bones.planar)
     return replace(bones, planar=planar)
-
-
-def _resampled(t: Array, q: Array, at: Array) -> Array:
-    """Return q at other times: along curves through the samples, broken where two have the same time."""
-    from scipy.interpolate import PchipInterpolator
-
-    if len(t) > _DENSE * len(at) or len(t) < 3:
-        return np.column_stack([np.interp(at, t, column) for column in q.T]) if q.shape[1] else np.zeros((len(at), 0))
-    moved = np.empty((len(at), q.shape[1]))
-    breaks = np.flatnonzero(np.diff(t) <= 0.0) + 1
-    edges = [0, *breaks.tolist(), len(t)]
-    for a, b in pairwise(edges):
-        inside = (at >= t[a]) & (at <= t[b - 1])
-        if b - a > 2:
-            moved[inside] = PchipInterpolator(t[a:b], q[a:b])(at[inside])
-        else:
-            moved[inside] = np.column_stack([np.interp(at[inside], t[a:b], column) for column in q[a:b].T])
-    return moved
 
 
 def skeleton_data(bones: Skeleton) -> dict[str, Any]:

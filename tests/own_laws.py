@@ -50,6 +50,14 @@ def looping(t, q, qd):
     return -0.5 * qd[1] * k
 
 
+def waiting(t, q, qd):
+    """A loop whose number of rounds only a number tells: of symbols it has no end."""
+    total = 0.0
+    while total < abs(qd[1]):
+        total += 0.01
+    return -0.5 * total * np.sign(qd[1])
+
+
 class Gains:
     """A class with gains that is no Law."""
 
@@ -156,7 +164,21 @@ class AskingAndBranching(AskingItsMechanism):
     """An `if` on what its mechanism answers, which is more than numbers."""
 
     def torque(self, t, q, qd, reference=None):
+        while t < -1.0:
+            t += 1.0
         return np.zeros(1) if sum(self.mech.energy(q, qd)) > 1e3 else np.array([-2.0 * qd[1]])
+
+
+class Counting:
+    """A loop that ends for numbers only, beside gains."""
+
+    def __init__(self):
+        self.kd = 2.0
+
+    def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
+        return -self.kd * qd[1]
 
 
 class OnlyPythonWithGains:
@@ -183,9 +205,11 @@ class Remembering:
 
 
 class Calling(Gains):
-    """A method of its own, behind an `if` that the first look at it does not pass."""
+    """A method of its own behind an `if` that the first look does not pass, after a loop that symbols never end."""
 
     def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
         return self.beyond(q, qd) if q[0] != 0.0 else 0.0
 
     def beyond(self, q, qd):
@@ -194,6 +218,8 @@ class Calling(Gains):
 
 class Inheriting(Gains):
     def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
         return super().torque(t, q, qd) if q[0] != 0.0 else 0.0
 
 
@@ -201,6 +227,8 @@ class Asking(Gains):
     """An attribute by its name: numba took the default."""
 
     def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
         return -getattr(self, "kp", 0.5) * qd[1] if q[0] != 0.0 else 0.0
 
 
@@ -211,6 +239,8 @@ class Named:
         self.pull = Pull.HARD
 
     def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
         return -self.pull * qd[1] if q[0] != 0.0 else 0.0
 
 
@@ -221,6 +251,8 @@ class Called:
         self.t, self.q, self.method, self.Held = 2.0, np.array([0.1, 0.2]), 3.0, True
 
     def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
         goal = self.q[1] if t < self.t and self.Held else 0.0
         return self.method * (goal - q[1])
 
@@ -232,6 +264,8 @@ class Dividing:
         self.kd = 2.0
 
     def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
         with_care = self.kd / abs(qd[1])
         if with_care > 3.0:
             with_care = 3.0
@@ -242,6 +276,8 @@ class DividingLater(Dividing):
     """The same on the way: a run was at its end there."""
 
     def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
         steps = np.floor(t / 0.3) - 1.0 + 0.0 * q[0]
         share = 1.0 / steps
         return -self.kd * qd[1] if share > 0.0 else -1.9 * qd[1]
@@ -254,6 +290,8 @@ class Returning:
         self.kd = 2.0
 
     def torque(self, t, q, qd):
+        while t < -1.0:
+            t += 1.0
         return -self.kd * qd[1] if q[0] != 0.0 else [0.0]
 
 
@@ -262,7 +300,7 @@ class Made(Law):
 
     def __init__(self, mech):
         super().__init__(mech)
-        self.torque = lambda t, q, qd, reference=None: -5.0 * qd[1] if q[0] != 0.0 else 0.0
+        self.torque = lambda t, q, qd, reference=None: -5.0 * qd[1] if sorted([t, *q, *qd, 1.0, 2.0]) else 0.0
 
     def torque(self, t, q, qd, reference=None):
         return -qd[1] if q[0] != 0.0 else 0.0
@@ -283,11 +321,12 @@ LAWS = {
     "closure": (lambda: closing_over(1.5), "traced"),
     "class with gains": (Gains, "traced"),
     "asks its mechanism": (lambda: AskingItsMechanism(ACROBOT), "traced"),
-    "if on numbers": (lambda: asking_numbers, "compiled by numba"),
-    "loop": (lambda: looping, "compiled by numba"),
+    "if on numbers": (lambda: asking_numbers, "traced"),
+    "loop": (lambda: looping, "traced"),
+    "loop without end": (lambda: waiting, "compiled by numba, as it cannot be traced: it asks for more than 64 truths"),
     "phases": (lambda: Phased(ACROBOT), "traced"),
-    "if in a class with gains": (Saturating, "law Saturating: compiled by numba"),
-    "if in a law with a limit": (lambda: SaturatingLaw(ACROBOT), "law SaturatingLaw: compiled by numba"),
+    "if in a class with gains": (Saturating, "traced"),
+    "if in a law with a limit": (lambda: SaturatingLaw(ACROBOT), "traced"),
     "if on its mechanism": (lambda: AskingAndBranching(ACROBOT), "numba: it reads self.mech, which is no number"),
     "memory": (Remembering, "numba: it writes into an array that it does not make itself; in line"),
     "a method of its own": (Calling, "numba: it reads self.beyond, which is no number"),
@@ -297,7 +336,7 @@ LAWS = {
     "numbers of any name": (Called, "law Called: compiled by numba"),
     "division by zero": (Dividing, "numba: compiled, it fails where it does not in Python"),
     "division by zero later": (DividingLater, "numba: compiled, it fails where it does not in Python"),
-    "unlike results": (Returning, "asked in Python, as it cannot be traced: it asks a number"),
+    "unlike results": (Returning, "asked in Python, as it cannot be traced: it asks for more than 64 truths"),
     "a method of one object": (lambda: Made(ACROBOT), "numba: its torque is no method of its class"),
     "only Python": (OnlyPython, "asked in Python"),
     "only Python, and an if": (lambda: formatting, "law formatting: asked in Python"),

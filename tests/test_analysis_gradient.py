@@ -240,10 +240,15 @@ def loop_with(sim, function, start=0.0):
     return bd
 
 
+def of_digits(function):
+    """Return the same function such that only numbers can be asked."""
+    return lambda x: function(float(f"{x:.17g}"))
+
+
 JUMPING = {
-    "relay": lambda x: 1.0 if x < 0.77 else 2.0,
-    "that holds the state": lambda x: 1.0 if x < 0.77 else -1.0,
-    "stairs": lambda x: 1.0 + math.floor(x / 0.001) * 0.001,
+    "relay": of_digits(lambda x: 1.0 if x < 0.77 else 2.0),
+    "that holds the state": of_digits(lambda x: 1.0 if x < 0.77 else -1.0),
+    "stairs": of_digits(lambda x: 1.0 + math.floor(x / 0.001) * 0.001),
 }
 SMOOTH = {
     "steep": lambda x: 1.5 + math.tanh(1000.0 * (0.77 - x)),

@@ -18,12 +18,15 @@ BLOCKS = {
     "table": lambda bd: bd.LOOKUP1D([-1, -0.2, 0.3, 1], [-0.5, 0.4, -0.1, 0.8], name="law"),
     "table of two": lambda bd: bd.LOOKUP2D([-0.2, 0.3, 0.4], [-3.0, 0.0, 2.0], np.eye(3), name="law"),
     "function": lambda bd: bd.FUNCTION(lambda u: np.clip(u, -0.3, 0.2), name="law"),
+    "an if": lambda bd: bd.FUNCTION(lambda u: 0.2 if u > 0.2 else u if u > -0.3 else -0.3, name="law"),
     "CLIP": lambda bd: bd.CLIP(-0.3, 0.2, name="law"),
     "compared": lambda bd: compared(bd),
     "jumping function": lambda bd: bd.FUNCTION(lambda u: np.where(u > 0.2, 0.4, 0.0), name="law"),
+    "an if that jumps": lambda bd: bd.FUNCTION(lambda u: 0.4 if u > 0.2 else 0.0, name="law"),
 }
 #: What a run locates, and computes the same.
-LOCATED = {"function": "saturation", "CLIP": "saturation", "jumping function": "compared"}
+LOCATED = dict.fromkeys(("function", "an if", "CLIP"), "saturation")
+LOCATED |= dict.fromkeys(("jumping function", "an if that jumps"), "compared")
 
 
 def compared(bd):

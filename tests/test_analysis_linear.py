@@ -188,9 +188,17 @@ def with_a_branch(v):
     return np.array([v[1], -math.sin(v[0])]) if v[0] > -9.0 else np.zeros(2)
 
 
+def of_its_digits(v):
+    return np.array([v[1], -math.sin(float(f"{v[0]:.17g}"))])
+
+
 @pytest.mark.parametrize(
     ("func", "differenced"),
-    [(lambda v: np.array([v[1], -math.sin(v[0])]), ()), (with_a_branch, (("field", "function with_a_branch"),))],
+    [
+        (lambda v: np.array([v[1], -math.sin(v[0])]), ()),
+        (with_a_branch, ()),
+        (of_its_digits, (("field", "function of_its_digits"),)),
+    ],
 )
 def test_a_function_of_the_user_is_exact_where_it_is_traced_else_differenced_and_named(sim, func, differenced):
     bd = sim.blockdiagram()

@@ -188,9 +188,14 @@ def test_code_is_kept_on_disk(monkeypatch, tmp_path):
     monkeypatch.setattr(compiling._Kept, "save_overload", lambda self, *a: (saved.append(self._name), save(self, *a)))
     k = float(np.random.default_rng().uniform(1.0, 2.0))  # a function that no run before has kept
 
+    def decaying(v):
+        while v < -9.0:  # it has no end for symbols: compiled by numba
+            v += 1.0
+        return -k * v
+
     def wired(sim):
         bd = sim.blockdiagram()
-        state, law = bd.INTEGRATOR(x0=1.0), bd.FUNCTION(lambda v: -k * v if v > -9.0 else 0.0)  # compiled by numba
+        state, law = bd.INTEGRATOR(x0=1.0), bd.FUNCTION(decaying)
         bd.connect(state, law)
         bd.connect(law, state)
         return bd

@@ -180,7 +180,9 @@ def scalar(value):
 
 
 def halved(t, q, qd):
-    count = int(3.0 * abs(q[1])) + 1
+    count = 1
+    while count < 3.0 * abs(q[1]):
+        count += 1
     return -4.0 * 2**-count * q[1] - qd[1] if count > 0 else 0.0
 
 
@@ -204,6 +206,10 @@ LOOKING = {
     "fmax": (lambda t, q, qd: -np.fmax(np.sqrt(q[1]), 0.2) - qd[1], "ctl    output: traced"),
     "fmin": (lambda t, q, qd: -np.fmin(0.2, np.sqrt(q[1])) - qd[1], "ctl    output: traced"),
     "whole powers": (halved, "numba: its ** may be one of whole numbers with a negative exponent"),
+    "whole powers of a symbol": (
+        lambda t, q, qd: -(2 ** -int(3.0 * abs(q[1]))) * q[1] - qd[1],
+        "ctl    output: traced",
+    ),
     "sum of truths": (lambda t, q, qd: 0.3 * ((q > 0.0) + (qd > -1.0))[1] - qd[1], "it adds truths"),
     "count of truths": (lambda t, q, qd: 0.3 * np.sum(q > 0.0) - qd[1], "ctl    output: traced"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -39,7 +40,7 @@ class Graph:
         How functions are called from it, see `external`; None where they cannot be.
     """
 
-    __slots__ = ("_conditions", "_known", "call_table", "legible", "nodes", "required")
+    __slots__ = ("_answer", "_conditions", "_known", "call_table", "legible", "nodes", "required")
 
     def __init__(self, legible: bool = True) -> None:
         self.legible = legible
@@ -47,6 +48,7 @@ class Graph:
         self.required: list[Node] = []
         self.call_table: Any = None
         self._conditions: list[Any] = []
+        self._answer: Callable[[Node], bool] | None = None
         self._known: dict[tuple[Any, ...], Node] = {}
 
     def make(self, primitive: Primitive, args: tuple[Any, ...], data: Any = None) -> Node:
@@ -82,6 +84,27 @@ class Graph:
             yield
         finally:
             self._conditions.pop()
+
+    @contextmanager
+    def answering(self, answer: Callable[[Node], bool]) -> Iterator[None]:
+        """Have the truth of nodes told within the ``with`` block, which is unknown else; see `paths`."""
+        before, supposed = self._answer, len(self._conditions)
+        self._answer = answer
+        try:
+            yield
+        finally:
+            self._answer = before
+            del self._conditions[supposed:]
+
+    def suppose(self, condition: Any) -> None:
+        """Have what is required from now on be required only where a condition holds too, up to the next answers."""
+        self._conditions.append(condition)
+
+    def truth(self, node: Node) -> bool:
+        """Return whether a condition holds, a number being one where it is not 0; refuse where nobody knows."""
+        if self._answer is None:
+            raise AskedForNumber(_refusal(node))
+        return self._answer(node if node.primitive.truth else node != 0.0)
 
     def require(self, number: Any) -> None:
         """Note that a number must be 0, where the conditions of now hold."""
@@ -125,24 +148,38 @@ CONSTANTS = Primitive(
 )
 
 
+_ADDS_TRUTHS = "it adds truths, True + True, which is True in NumPy and 2 in Python"
+
+
+def _is_truth(x: Any) -> bool:
+    return isinstance(x, bool) or getattr(getattr(x, "dtype", None), "kind", "") == "b"
+
+
 def _operator(primitive: Primitive, swapped: bool = False) -> Callable[[Any, Any], Any]:
     simplify, logical = primitive.simplify, primitive.name in ("and", "or")
 
     def operate(self: Node, other: Any) -> Any:
         kind = type(other)
         if kind is not Node and kind is not float:
+            if self.primitive.truth and _is_truth(other) and primitive in (p.MUL, p.ADD):
+                other = bool(other)
+                if primitive is p.MUL:
+                    return self & other
+                raise SymbolicBranch(_ADDS_TRUTHS)
             other = _operand(other)
             if other is None:
                 return NotImplemented
         a: Any = self
         if logical:
+            if not (self.primitive.truth and (other.primitive.truth if isinstance(other, Node) else other in (0, 1))):
+                return NotImplemented
             other = bool(other) if isinstance(other, float) else other
         else:
             if self.primitive.truth and isinstance(other, Node) and other.primitive.truth:
                 if primitive is p.MUL:
                     return self & other
                 if primitive is p.ADD:
-                    raise SymbolicBranch("it adds truths, True + True, which is True in NumPy and 2 in Python")
+                    raise SymbolicBranch(_ADDS_TRUTHS)
             if self.primitive.truth:
                 a = self.number()
             if isinstance(other, Node) and other.primitive.truth:
@@ -181,10 +218,18 @@ def _whole_quotient(a: Any, b: Any) -> Any:
 
 
 def _function(primitive: Primitive) -> Callable[..., Any]:
+    """Return a method of a node; of truths NumPy computes functions in half precision, but for those that are exact."""
+    exact = primitive in _EXACT
+
     def of(self: Node, *others: Any) -> Any:
+        if self.primitive.truth and not exact:
+            raise SymbolicBranch(f"of a truth NumPy computes {primitive.name} in half precision; multiply it by 1.0")
         return apply(primitive, self.number(), *others)
 
     return of
+
+
+_EXACT = frozenset({p.NEG, p.ABS, p.SQRT, p.FLOOR, p.CEIL, p.TRUNC, p.ROUND, p.VANISHING, p.CBRT})
 
 
 class Node(Symbol):
@@ -218,14 +263,23 @@ class Node(Symbol):
     __rand__, __ror__ = _operator(p.AND), _operator(p.OR)
 
     def __invert__(self) -> Any:
+        if not self.primitive.truth:
+            raise InvalidType("bad operand for ~: a number that is no truth")
         return apply(p.NOT, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return (self & ~other) | (~self & other) if isinstance(other, Node) else ~self if other else self
+
+    __rxor__ = __xor__
 
     # what NumPy's functions call on the elements of an array of objects, and kernels on a number that is not a float
     sin, cos, tan = _function(p.SIN), _function(p.COS), _function(p.TAN)
     arcsin, arccos, arctan = _function(p.ASIN), _function(p.ACOS), _function(p.ATAN)
     arctan2, hypot = _function(p.ATAN2), _function(p.HYPOT)
     sinh, cosh, tanh = _function(p.SINH), _function(p.COSH), _function(p.TANH)
-    exp, expm1, log, log1p, sqrt = (_function(f) for f in (p.EXP, p.EXPM1, p.LOG, p.LOG1P, p.SQRT))
+    arcsinh, arccosh, arctanh = _function(p.ASINH), _function(p.ACOSH), _function(p.ATANH)
+    exp, exp2, expm1, sqrt, cbrt = (_function(f) for f in (p.EXP, p.EXP2, p.EXPM1, p.SQRT, p.CBRT))
+    log, log2, log10, log1p = (_function(f) for f in (p.LOG, p.LOG2, p.LOG10, p.LOG1P))
     floor, ceil, trunc, rint = (_function(f) for f in (p.FLOOR, p.CEIL, p.TRUNC, p.ROUND))
     vanishing = _function(p.VANISHING)
 
@@ -242,6 +296,12 @@ class Node(Symbol):
     def __rfloordiv__(self, other: Any) -> Any:
         return _whole_quotient(other, self)
 
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
     def __eq__(self, other: object) -> Any:
         return _equal(self, other)
 
@@ -256,9 +316,28 @@ class Node(Symbol):
         """Return this number, which is real."""
         return self
 
+    def whole(self, primitive: Primitive = p.TRUNC) -> Any:
+        """Return this number rounded to a whole one, as Python's int, which has no zero of the other sign."""
+        found = apply(primitive, self.number())
+        return self.graph.make(p.ADD, (found, 0.0)) if isinstance(found, Node) else found
+
+    def item(self) -> Node:
+        """Return this number, as those of NumPy return one of Python's."""
+        return self
+
     def square(self) -> Any:
         """Return x²."""
         return self * self
+
+    def deg2rad(self) -> Any:
+        """Return an angle given in degrees."""
+        return self * (math.pi / 180.0)
+
+    def rad2deg(self) -> Any:
+        """Return an angle in degrees."""
+        return self * (180.0 / math.pi)
+
+    radians, degrees = deg2rad, rad2deg
 
     def where(self, a: Any, b: Any) -> Any:
         """Return a where this truth holds, else b."""
@@ -268,13 +347,13 @@ class Node(Symbol):
         """Tell whether this is an ordinary input, which is never 0, 1 or -1, and the value is one of these."""
         return self.primitive is INPUT and self.data[2] and not isinstance(value, Symbol) and value in (0, 1, -1)
 
-    def _refuse(self, *_: Any) -> Any:
-        raise AskedForNumber(
-            f"the number {short(self)} is not known while the expression is written down: no `if`, float(), text or "
-            "function of `math` can look at it; choose by where(), compute by NumPy"
-        )
+    def __bool__(self) -> bool:
+        return self.graph.truth(self)
 
-    __bool__ = __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = _refuse
+    def _refuse(self, *_: Any) -> Any:
+        raise AskedForNumber(_refusal(self))
+
+    __float__ = __int__ = __index__ = __complex__ = __round__ = __trunc__ = _refuse
 
     def __hash__(self) -> int:
         return object.__hash__(self) if self.graph.legible else int(self._refuse())
@@ -287,6 +366,13 @@ class Node(Symbol):
 
     def __iter__(self) -> Any:
         raise InvalidType("a symbol is one number, it has no parts")
+
+
+def _refusal(node: Node) -> str:
+    return (
+        f"the number {short(node)} is not known while the expression is written down: no `if`, float(), text or "
+        "function of `math` can look at it; choose by where(), compute by NumPy"
+    )
 
 
 numbers.Real.register(Node)  # by which np.isscalar tells that it is a number

@@ -35,10 +35,6 @@ class Symbol:
     __slots__ = ()
 
 
-def _same(value: Rule) -> Rule:
-    return value
-
-
 @dataclass(frozen=True, eq=False)
 class Primitive:
     """One operation; see the module for its parts."""
@@ -144,8 +140,6 @@ def _simplify_div(a: Number, b: Number) -> Number | None:
         return a * _divide(1.0, b) if abs(math.frexp(b)[0]) == 0.5 and math.isfinite(1.0 / b) else None
     if _known(a) and a == 0.0:
         return 0.0
-    if a is b:
-        return 1.0
     return -(a.args[0] / b) if _is(a, "neg") else None
 
 
@@ -187,13 +181,13 @@ MUL: Primitive = _define(
     simplify=_simplify_mul,
     commutes=True,
 )
-DIV = _define(
+DIV: Primitive = _define(
     "div",
     2,
     _divide,
     "{}/{}",
     lambda e, a, b: e.operation("fdiv", a, b),
-    lambda r, a, b: (1.0 / b, -r / b),
+    lambda r, a, b: (apply(DIV, 1.0, b), -r / b),
     simplify=_simplify_div,
 )
 NEG: Primitive = _define(
@@ -371,6 +365,13 @@ LOG1P = _library("log1p", lambda r, a: (1.0 / (1.0 + a),))
 SINH: Primitive = _library("sinh", lambda r, a: (apply(COSH, a),))
 COSH: Primitive = _library("cosh", lambda r, a: (apply(SINH, a),))
 TANH = _library("tanh", lambda r, a: (1.0 - r * r,))
+ASINH = _library("asinh", lambda r, a: (1.0 / apply(SQRT, a * a + 1.0),), "arcsinh")
+ACOSH = _library("acosh", lambda r, a: (1.0 / apply(SQRT, a * a - 1.0),), "arccosh")
+ATANH = _library("atanh", lambda r, a: (1.0 / (1.0 - a * a),), "arctanh")
+CBRT = _library("cbrt", lambda r, a: (1.0 / (3.0 * r * r),))
+EXP2 = _library("exp2", lambda r, a: (r * math.log(2.0),))
+LOG2 = _library("log2", lambda r, a: (1.0 / (a * math.log(2.0)),))
+LOG10 = _library("log10", lambda r, a: (1.0 / (a * math.log(10.0)),))
 HYPOT = _library("hypot", lambda r, a, b: (a / r, b / r), arity=2)
 
 
@@ -428,6 +429,17 @@ ABS = _define(
     "abs", 1, abs, "abs({})", lambda e, a: e.intrinsic("llvm.fabs", a), lambda r, a: (apply(SIGN, a),), in_c="fabs({})"
 )
 SIGN: Primitive = _define("sign", 1, _sign, "sign({})", lambda e, a: e.sign(a), lambda r, a: (0.0,))
+
+
+#: The size of the first number with the sign of the second, which zeros have too.
+COPYSIGN: Primitive = _define(
+    "copysign",
+    2,
+    math.copysign,
+    "copysign({}, {})",
+    lambda e, a, b: e.intrinsic("llvm.copysign", a, b),
+    lambda r, a, b: (apply(SIGN, a) * apply(COPYSIGN, 1.0, b), 0.0),
+)
 
 
 def _rounding(name: str, intrinsic: str, value: Rule, in_c: str = "") -> Primitive:

@@ -53,6 +53,7 @@ _NUMBER_OF: dict[p.Primitive, Callable[..., Any]] = {
     **dict.fromkeys((p.GREATER, p.AT_LEAST), _of_comparison),
     **dict.fromkeys((p.MAXIMUM, p.MINIMUM), lambda node, a, b: a - b),
     p.ABS: lambda node, a: a,
+    p.COPYSIGN: lambda node, a, b: b + where(p.apply(p.COPYSIGN, 1.0, b) > 0.0, _TINY, -_TINY),
     p.SIGN: lambda node, a: a + where(a > 0.0, _TINY, -_TINY),
     p.ATAN2: lambda node, y, x: where(x > 0.0, abs(y) + _TINY, y + where(y >= 0.0, _TINY, -_TINY)),
     **dict.fromkeys((p.FLOOR, p.CEIL, p.TRUNC, p.MOD, p.FMOD), _of_parts),

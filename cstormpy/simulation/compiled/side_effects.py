@@ -26,10 +26,16 @@ class Reached:
     ----------
     roots : sequence
         The functions, classes and objects.
+
+    Attributes
+    ----------
+    objects : list
+        All that can be reached, but for plain values.
     """
 
     def __init__(self, roots: Sequence[Any]) -> None:
-        found = reachable(list(roots)) + (_common_generators() if roots else [])
+        self.objects = reachable(list(roots))
+        found = self.objects + (_common_generators() if roots else [])
         self._before = [(each, kept) for each in found if (kept := _kept(each)) is not None]
         self._iterator = next((each for each in found if isinstance(each, Iterator)), None)
 

@@ -1,4 +1,6 @@
-"""Copies of functions that somebody has written for numbers, in which `math`, ``max`` and ``min`` take symbols.
+"""Copies of functions that somebody has written for numbers, in which `math`, ``max`` and ``float`` take symbols.
+
+So does NumPy (`symbolic_numpy`), in functions of the user.
 
 In them a symbol is of those types of which the number is for which it stands. A function that catches errors is refused
 where it is called: symbols do not raise where numbers do.
@@ -17,16 +19,26 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.graph import Node, SymbolicBranch
+from cstormpy.graph import Node, SymbolicBranch, primitives
 from cstormpy.graph.arrays import Symbols
 from cstormpy.simulation.compiled.fingerprints import codes_within
+from cstormpy.simulation.compiled.symbolic_numpy import IN_PLACE, Number, refusing
 
-_AS_NUMPY = {
+
+def _to_whole(primitive: primitives.Primitive) -> Callable[[Any], Any]:
+    return lambda x: x.whole(primitive)
+
+
+_AS_NUMPY: dict[str, Callable[..., Any]] = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp": np.exp, "expm1": np.expm1,
     "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "hypot": np.hypot, "fabs": np.abs, "pow": np.power,
-    "fmod": np.fmod, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
+    "fmod": np.fmod, "asinh": np.arcsinh, "acosh": np.arccosh,
+    "atanh": np.arctanh, "log2": np.log2, "log10": np.log10, "exp2": np.exp2, "cbrt": np.cbrt, "degrees": np.degrees,
+    "radians": np.radians, "copysign": np.copysign, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
 }  # fmt: skip
+_AS_NUMPY |= {name: _to_whole(getattr(primitives, name.upper())) for name in ("floor", "ceil", "trunc")}
+_AS_NUMPY = {name: function for name, function in _AS_NUMPY.items() if hasattr(math, name)}  # since Python 3.11 all
 
 
 def _on_symbols(function: Callable[..., Any], numpy: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,16 +86,28 @@ def _type(*given: Any, **options: Any) -> Any:
 
 
 def _class_of(kind: Any) -> Any:
-    return type if kind is _type else kind
+    return type if kind is _type else kind.kind if isinstance(kind, Number) else kind
+
+
+def _round(number: Any, ndigits: Any = None) -> Any:
+    if isinstance(number, Node) and ndigits is None:
+        return number.whole(primitives.ROUND)
+    return round(number, ndigits)
 
 
 #: The class that a class stands for whose attributes are watched, by its own name there (`twins`).
 WATCHED = "__watched__"
 #: Functions of the language; the latter two as users' functions see them.
 _CHAINS: dict[str, Any] = {"max": _chain(np.maximum, max), "min": _chain(np.minimum, min)}
-_BUILTINS = {**_CHAINS, "isinstance": _isinstance, "type": _type}
+_BUILTINS = {**_CHAINS, "isinstance": _isinstance, "type": _type, "round": _round}
+_BUILTINS |= {"float": Number(float), "int": Number(int)}
+#: What does more than to return something, each time that it is called.
+_EACH_TIME = ("breakpoint", "eval", "exec", "exit", "globals", "input", "open", "print", "quit", "setattr")
+_BUILTINS |= {name: refusing(f"it calls {name}() each time") for name in _EACH_TIME}
 _MATH = types.SimpleNamespace(**{**vars(math), **{k: _on_symbols(getattr(math, k), f) for k, f in _AS_NUMPY.items()}})
 _OWN = {id(getattr(math, k)): getattr(_MATH, k) for k in _AS_NUMPY} | {id(math): _MATH}
+#: The same, and what users' functions see of NumPy.
+_IN_OWN = _OWN | IN_PLACE
 
 
 def with_symbolic_math(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,45 +129,49 @@ class _Copies:
         """Return the copy of a function."""
         if id(function) in self._made:
             return self._made[id(function)]
-        if not is_installed(function) and (why := why_refused(function)):
-            return self._made.setdefault(id(function), _refusing(why))
+        own = not is_installed(function)
+        if own and (why := why_refused(function) or _why_untold(function.__code__)):
+            return self._made.setdefault(id(function), refusing(why))
         # cells that hold nothing else stay: what is written into them is seen
-        cells = tuple(types.CellType() if self._differs(c) else c for c in function.__closure__ or ())
-        space = self._space(function.__globals__, not is_installed(function))
+        cells = tuple(types.CellType() if self._differs(c, own) else c for c in function.__closure__ or ())
+        space = self._space(function.__globals__, own)
         copy = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, cells or None)
         copy.__kwdefaults__, copy.__dict__ = function.__kwdefaults__, vars(function)
         self._made[id(function)] = copy
-        for own, cell in zip(cells, function.__closure__ or (), strict=True):
-            if own is not cell:
-                own.cell_contents = self._instead(cell.cell_contents)
+        for new, cell in zip(cells, function.__closure__ or (), strict=True):
+            if new is not cell:
+                new.cell_contents = self._instead(cell.cell_contents, own)
         for name in {name for code in codes_within(function.__code__) for name in code.co_names}:
             value = function.__globals__.get(name)
             if isinstance(value, types.FunctionType):
-                space[name] = self._instead(value, function.__globals__)
+                space[name] = self._instead(value, own, function.__globals__)
         return copy
 
     def _space(self, before: dict[str, Any], own: bool) -> dict[str, Any]:
         """Return what stands in the module of a function; an `own` one is the user's."""
         space = self._spaces.get(id(before))
         if space is None:
-            space = self._spaces[id(before)] = {name: _OWN.get(id(value), value) for name, value in before.items()}
+            instead = _IN_OWN if own else _OWN
+            space = self._spaces[id(before)] = {name: instead.get(id(value), value) for name, value in before.items()}
             for name, value in (_BUILTINS if own else _CHAINS).items():
                 space.setdefault(name, value)
         return space
 
-    def _instead(self, value: Any, space: dict[str, Any] | None = None) -> Any:
-        """Return what stands in the place of a value."""
+    def _instead(self, value: Any, own: bool, space: dict[str, Any] | None = None) -> Any:
+        """Return what stands in the place of a value that a function reads, in an `own` one of the user's."""
         if isinstance(value, types.FunctionType) and (value.__globals__ is space or not is_installed(value)):
             return self.of(value)
-        return _OWN.get(id(value), value)
+        return (_IN_OWN if own else _OWN).get(id(value), value)
 
     @staticmethod
-    def _differs(cell: types.CellType) -> bool:
+    def _differs(cell: types.CellType, own: bool) -> bool:
         try:
             value = cell.cell_contents
         except ValueError:  # it is empty yet
             return False
-        return id(value) in _OWN or (isinstance(value, types.FunctionType) and not is_installed(value))
+        return id(value) in (_IN_OWN if own else _OWN) or (
+            isinstance(value, types.FunctionType) and not is_installed(value)
+        )
 
 
 def is_installed(function: types.FunctionType) -> bool:
@@ -155,6 +183,14 @@ def is_installed(function: types.FunctionType) -> bool:
 def why_refused(function: types.FunctionType) -> str:
     """Return why a function of the user cannot be called with symbols, or as machine code, "" if it can."""
     return _why_refused(function.__code__)
+
+
+def _why_untold(function: types.CodeType) -> str:
+    """Return why symbols may be taken for something else: their types stand beside those of numbers."""
+    names = {name for code in codes_within(function) for name in code.co_names}
+    if names & {"type", "__class__"} and names & {"float", "int", "float64"}:
+        return "it compares types of numbers, for which isinstance(x, float) does"
+    return ""
 
 
 @functools.lru_cache(1024)
@@ -183,10 +219,3 @@ def _line_of_except(steps: list[dis.Instruction]) -> int:
         if step.offset in targets and step.opname == "POP_TOP":  # Python 3.10
             return line
     return 0
-
-
-def _refusing(why: str) -> Callable[..., Any]:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise SymbolicBranch(why)
-
-    return refuse

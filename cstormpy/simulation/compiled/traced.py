@@ -18,6 +18,8 @@ from typing import Any
 from cstormpy.graph import Graph, SymbolicBranch
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import AskedForNumber
+from cstormpy.graph.paths import on_all_ways
+from cstormpy.simulation.compiled.actions import action_of
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.numbers import Numbers
 from cstormpy.simulation.compiled.side_effects import Reached
@@ -37,22 +39,32 @@ def asked_twice(graph: Graph, twins: Twins, ask: Callable[[], Any], ours: bool =
     Untraceable
         If it cannot be written down, is too long, changes its object, or gives something else the second time.
     """
-    before, reached, changed = len(graph.nodes), Reached(twins.shared), ""
-    graph.legible = False
-    try:
-        result = _run(ask)
+    before, reached = len(graph.nodes), Reached(twins.shared)
+
+    def check() -> None:
+        changed = reached.restore()
+        if changed:
+            raise Untraceable(f"it changes {changed} while it computes")
+        try:
+            twins.refuse_changes()
+        except Changed as error:
+            raise Untraceable(str(error)) from error
         if len(graph.nodes) - before > _MOST_OPERATIONS:
             raise Untraceable(f"it takes {len(graph.nodes) - before} operations")
-        again = result if ours and twins.are_ours() else _run(ask)
+
+    def acting() -> str:
+        found = action_of(reached.objects, twins.read_by)
+        return (
+            f"it asks a number that is known only while it runs, and can reach {found}, which may act" if found else ""
+        )
+
+    graph.legible = False
+    try:
+        result = _run(lambda: on_all_ways(graph, ask, check, acting))
+        again = result if ours and twins.are_ours() else _run(lambda: on_all_ways(graph, ask, check, acting))
     finally:
         graph.legible = True
-        changed = reached.restore()
-    if changed:
-        raise Untraceable(f"it changes {changed} while it computes")
-    try:
-        twins.refuse_changes()
-    except Changed as error:
-        raise Untraceable(str(error)) from error
+        reached.restore()
     if again is not result and compared(result) != compared(again):
         raise Untraceable("it gives something else each time that it is asked")
     return result

@@ -96,6 +96,7 @@ class Twins:
         self.instead: dict[int, Mapping[str, Callable[..., Any]]] = {}
         self._made: dict[int, Any] = {}
         self._before: list[tuple[Any, dict[Any, Any]]] = []
+        self._arrays: list[tuple[Any, Symbols, list[Any]]] = []
         self._owners: dict[Path, Any] = {}
         #: What was looked at and found to be this package's own, and what is known of classes.
         self._ours: set[tuple[Path, str]] = set()
@@ -168,7 +169,9 @@ class Twins:
         if is_numbers(value):
             if value.size > _LARGEST:
                 return self._table(value, path)
-            return symbols([self._symbol(path, k) for k in range(value.size)]).reshape(value.shape)
+            made = symbols([self._symbol(path, k) for k in range(value.size)])
+            self._arrays.append((path[-1], made, made.tolist()))
+            return made.reshape(value.shape)
         if is_container(value):
             return self._container(value, path)
         if is_own(value) or isinstance(value, types.FunctionType):
@@ -208,6 +211,11 @@ class Twins:
             self._ours |= more
         return ours
 
+    def read_by(self, names: set[str]) -> list[Any]:
+        """Return the blocks, diagrams and the like that the objects hold by some names."""
+        held = [item for owner in self._owners.values() for item in vars(owner).items()]
+        return [value for name, value in held if name in names and is_by_identity(value)]
+
     def refuse_changes(self) -> None:
         """Refuse a method that has changed its object, as it remembers what a graph cannot.
 
@@ -222,6 +230,10 @@ class Twins:
                 if now.get(name, self) is not before.get(name, self):
                     of = "a list or mapping of it" if plain else f"its {type(twin).__name__}"
                     raise Changed(f"it changes {name!r} of {of} while it computes")
+        for name, array, items in self._arrays:
+            if any(a is not b for a, b in zip(array.tolist(), items, strict=True)):
+                array[:] = items
+                raise Changed(f"it writes into {name!r}, an array of its own, while it computes")
 
 
 def _is_ours(owner: Any, name: str, known: dict[Any, bool]) -> bool:

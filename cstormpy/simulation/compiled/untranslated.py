@@ -3,7 +3,8 @@
 A diagram that has such a block runs interpreted.
 
 All other blocks are translated by their equations (`equations`), in one of three ways: traced; compiled by numba, where
-a FUNCTION or a law cannot be written down that is a function of numbers, or a method that reads numbers of its object;
+a FUNCTION or a law cannot be written down (a loop that a number ends) that is a function of numbers, or a method that
+reads numbers of its object;
 asked in Python from inside of the compiled function, as what numba does not compile either (a message names the line),
 IKINE, POW of a matrix with an exponent that is no whole number, NORM over several axes, singular values of
 a matrix of more than four columns. Subsystems, DERIV, PID and PID_S among them, are translated by their parts; sinks

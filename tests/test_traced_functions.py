@@ -1,0 +1,193 @@
+"""Functions of the user called with symbols: what is written down has the values that they have of numbers."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+
+import numpy as np
+import pytest
+from own_laws import controlled
+from random_functions import random_function
+from test_graph import machine_values
+
+from cstormpy.graph import Graph, SymbolicBranch
+from cstormpy.graph.arrays import symbols
+from cstormpy.graph.paths import on_all_ways
+from cstormpy.graph.routine import Routine
+from cstormpy.simulation.compiled.signals import numbers
+from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+
+rng = np.random.default_rng(0)
+SAMPLES = np.vstack([rng.normal(size=(20, 3)) * 2, [[0, 0, 0], [1, -1, 0.5], [-0.5, 0.5, 0.5], [2, 0, -2]]])
+
+
+def traced(function):
+    """Return a function of rows of numbers that does what another does of symbols."""
+    graph = Graph(legible=False)
+    x = graph.inputs("x", 3)
+    copy = with_symbolic_math(function)
+
+    def ask():
+        return copy(symbols(x))
+
+    y = [numbers(on_all_ways(graph, ask)) for _ in range(2)]
+    assert len(y[0]) == len(y[1]) and all(a is b or a == b for a, b in zip(*y, strict=True))
+    routine = Routine("f", {}, {"x": 3}, {"y": y[0]})
+    return lambda rows: machine_values(routine, rows)[0][0]
+
+
+def values_of(function, rows):
+    """Return what a function gives for each row, and for which it does, and all of it is finite."""
+    found = []
+    for row in rows:
+        try:
+            found.append(np.ravel(np.asarray(function(row.copy()), dtype=float)))
+        except (ArithmeticError, ValueError, TypeError, IndexError):
+            found.append(None)
+    return found, [y is not None and bool(np.isfinite(y).all()) for y in found]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(100, 1000, 100))])
+def test_a_random_function_is_what_is_written_down_of_it(first):
+    """Or it is refused, by what it does or by how many ways there are through it."""
+    compared = 0
+    for seed in range(first, first + 100):
+        function, text = random_function(seed)
+        expected, sound = values_of(function, SAMPLES)
+        try:
+            found = traced(function)(SAMPLES)
+        except (SymbolicBranch, ValueError, TypeError, ZeroDivisionError, OverflowError):
+            continue
+        compared += sum(sound) > len(sound) / 2
+        for x, y, z, right in zip(SAMPLES, expected, found, sound, strict=True):
+            if right:
+                np.testing.assert_allclose(z, y, rtol=1e-7, atol=1e-7, err_msg=f"at {x.tolist()}\n{text}")
+    assert compared > 70
+
+
+IDIOMS = {
+    "an array that is filled": "u = np.zeros(2); u[0] = -x[0]; u[1:] = x[1:2]; return u",
+    "one like another": "u = np.zeros_like(x); u[1] = x[0]; return u",
+    "a matrix that is filled": "A = np.eye(3); A[0, 1] = x[0]; A[2] *= x[1]; return A @ x",
+    "numbers as floats": "return np.asarray(x, dtype=float) + np.array([x[0], 1, 2], dtype=np.float64) + float(x[1])",
+    "a list of numbers": "return np.linalg.norm([x[0], x[1], 1.0]) + np.max([x[0], 0.5]) + np.mean([x[0], x[1]])",
+    "functions of mixed arrays": "return np.sin(np.array([x[0], 1.0])) + np.exp(np.array([0.0, x[1]]))",
+    "a choice of several": "return np.select([x > 1, x > 0], [x, 2 * x], -x) + np.select([x[0] > 1], [x[1]], 0.5)",
+    "places": "return np.argmax(x) + 2.0 * x.argmin() + x[np.argmax(x)] + np.argmax(x.reshape(1, 3), axis=1)[0]",
+    "order": "return np.sort(x)[::-1] + np.median(x) + np.median(x[:2])",
+    "classes": "return np.digitize(x, [-1.0, 0.0, 1.0]) + np.searchsorted([-1.0, 0.0, 1.0], x)",
+    "degrees": "return np.deg2rad(x) + np.degrees(x) + math.radians(x[0]) + math.degrees(x[1])",
+    "roots and powers": "return np.cbrt(x) + np.exp2(x) + np.log2(1 + abs(x)) + np.log10(1 + abs(x)) + np.arcsinh(x)",
+    "hyperbolic": "return np.arccosh(1 + abs(x)) + np.arctanh(x / 9) + math.asinh(x[0]) + math.atanh(x[1] / 9)",
+    "signs": "return np.copysign(2.0, x) + np.signbit(x) + np.heaviside(x, 0.5) + math.copysign(1.0, x[0])",
+    "quotients": "return np.divmod(x, 0.7)[0] + divmod(x[0], 0.7)[1] + x // 0.7",
+    "truths": "return np.logical_xor(x > 0, x > 1) + 0.0 + ((x > 0) ^ (x > 1))",
+    "counts": "return np.count_nonzero(x > 0) + np.cumsum(x > 0) + np.sum(x > 0)",
+    "all and any": "return (x > 0).any() * 1.0 + np.all(x > -1) + np.allclose(x, 0.5) + np.array_equal(x, x[::-1])",
+    "running extremes": "return np.maximum.accumulate(x) + np.minimum.accumulate(x) + np.cumsum(x)",
+    "the least of zero": "return x.max(initial=0) + np.min(x, initial=0.0)",
+    "the same over itself": "return np.where(np.isnan(x / x), 0.0, x / x)",
+    "whole numbers": "return math.copysign(1.0, round(x[0] / 9)) + int(x[1]) + math.ceil(x[2] - 1)",
+    "stacked": "return np.hstack([x[0], x[:2]]) + np.stack([x[0], x[1], 1.0]) + np.vstack([[x[0], 1, 2], x])[0]",
+    "another name": "A = np.zeros(3); B = A; A += 1.0; A[0] = x[0]; return B + A",
+    "a part of it": "A = np.zeros((2, 2)); B = np.ravel(A); B[3] = x[0]; C = A.T; C[0, 1] = x[1]; return A[1]",
+    "a copy of it": "A = x.astype(float); A[0] = 9.0; B = np.array(x); B[1] = 9.0; return x + A + B",
+    "a loop that is left": "s = 0.0\n    for v in x:\n        if v > 1.0: break\n        s += v\n    return s",
+    "a chain": "return x[0] if 0 < x[0] < 1 else x[1] if x[1] > 0 and not x[2] > 0 else [v for v in sorted([*x])][1]",
+    "unlike kinds": "return [x[0], 1.0] if x[0] > 0 else np.array([x[1], 2]) if x[1] > 0 else (0, True)",
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", IDIOMS)
+def test_what_people_write_is_written_down(name):
+    """Filled arrays, floats, lists, ``if``: they were compiled by numba or asked in Python, some computed otherwise."""
+    space = {"np": np, "math": math, "__name__": "idioms"}
+    exec(f"def f(x):\n    {IDIOMS[name]}", space)
+    expected, sound = values_of(space["f"], SAMPLES)
+    assert sum(sound) >= 20
+    found = traced(space["f"])(SAMPLES)
+    np.testing.assert_allclose(found[sound], np.array([y for y, right in zip(expected, sound, strict=True) if right]))
+
+
+REFUSED = {
+    "adds truths": lambda x: (x > 0.0) + (SAMPLES[0] > 0.0),
+    "product of truths": lambda x: (x > 0.0) @ (SAMPLES[0] > 0.0),
+    "half precision": lambda x: np.exp(x > 0.0),
+    "too many ways": lambda x: sum(1.0 if x[0] > k else 2.0 if x[1] > k else 3.0 for k in range(4)),
+    "no end": lambda x: next(k for k in range(1000) if k > x[0]),
+    "unlike shapes": lambda x: x[:2] if x[0] > 0.0 else x,
+    "text": lambda x: float(f"{x[0]:.3f}"),
+    "a type": lambda x: 1.0 if type(x[1]) is float else 2.0,
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_written_down_is_refused(name):
+    """Sums of truths were, and gave 2 for True + True."""
+    with pytest.raises(SymbolicBranch):
+        traced(REFUSED[name])
+
+
+ACTED = []
+LOG = logging.getLogger("laws")
+
+
+def logging_law(t, q, qd):
+    if t > 0.5 or abs(q[0]) > 50.0:
+        LOG.warning("it fell at %s", float(t))
+    return -qd[1]
+
+
+def starting_law(t, q, qd):
+    if abs(q[0]) > 50.0:
+        threading.Thread(target=ACTED.append, args=(1,)).start()
+    return -qd[1]
+
+
+def printing_law(t, q, qd):
+    if abs(q[0]) > 50.0:
+        print("it fell")
+    return -qd[1]
+
+
+def leaving_law(t, q, qd):
+    if abs(q[0]) > 50.0:
+        raise SystemExit("it fell")
+    return -qd[1]
+
+
+def importing_law(t, q, qd):
+    if abs(q[0]) > 50.0:
+        import logging as log
+
+        log.getLogger("laws").warning("it fell")
+    return -qd[1]
+
+
+def counting_law(t, q, qd):
+    if abs(q[0]) > 50.0:
+        ACTED.append(t)
+    return -qd[1]
+
+
+@pytest.mark.parametrize("law", [starting_law, printing_law, leaving_law, importing_law, counting_law])
+def test_nothing_is_done_on_a_way_that_no_run_takes(law, caplog, capsys):
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim, bd = controlled(law, engine)
+        ends.append(sim.run(bd, T=0.3, solver="RK4", dt=0.01).x[-1])
+    np.testing.assert_allclose(*ends, atol=1e-9)
+    said = [text for text in [*caplog.messages, *capsys.readouterr()] if text.startswith("it fell")]
+    assert said == [] == ACTED
+
+
+def test_what_is_done_in_a_run_is_done_each_time(caplog):
+    caplog.set_level(logging.WARNING)
+    sim, bd = controlled(logging_law, "compiled")
+    sim.run(bd, T=1.0, solver="RK4", dt=0.1)
+    times = [float(text.split()[-1]) for text in caplog.messages if text.startswith("it fell")]
+    assert len(times) >= 20 and min(times) > 0.5

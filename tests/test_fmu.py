@@ -29,7 +29,7 @@ def build(sim, gain=1.5, push=0.3):
     """An acrobot under a law whose gain is a parameter, and a torque that is an input."""
     bd = sim.blockdiagram(name="acrobot & law")
     plant = bd.HYBRIDDYNAMICS("acrobot", q0=[-1.2, 0.3], name="plant")
-    law = bd.FUNCTION(lambda q, qd: -5.0 * q[1] - 1.4 * qd[1], nin=2, name="law")
+    law = bd.FUNCTION(lambda q, qd: -5.0 * q[1] - 1.4 * qd[1] if abs(q[1]) < 3.0 else -qd[1], nin=2, name="law")
     scaled, given, torque = bd.GAIN(gain, name="gain"), bd.CONSTANT(push, name="push"), bd.SUM("++", name="sum")
     bd.connect(plant.q, law[0])
     bd.connect(plant.qd, law[1])

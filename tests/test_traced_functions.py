@@ -86,7 +86,9 @@ IDIOMS = {
     "quotients": "return np.divmod(x, 0.7)[0] + divmod(x[0], 0.7)[1] + x // 0.7",
     "truths": "return np.logical_xor(x > 0, x > 1) + 0.0 + ((x > 0) ^ (x > 1))",
     "counts": "return np.count_nonzero(x > 0) + np.cumsum(x > 0) + np.sum(x > 0)",
-    "all and any": "return (x > 0).any() * 1.0 + np.all(x > -1) + np.allclose(x, 0.5) + np.array_equal(x, x[::-1])",
+    "all and any": "return (x > 0).any() * 1.0 + np.all(x > -1) + np.array_equal(x, x[::-1])",
+    "nearness": "return np.isclose(x, 1.0) + 0.0 + np.isclose(x[0], [0.3, 0.5, np.inf], atol=0.2)",
+    "nearness of all": "return np.allclose(x, 0.5, atol=1) * x[0]",
     "running extremes": "return np.maximum.accumulate(x) + np.minimum.accumulate(x) + np.cumsum(x)",
     "the least of zero": "return x.max(initial=0) + np.min(x, initial=0.0)",
     "the same over itself": "return np.where(np.isnan(x / x), 0.0, x / x)",
@@ -121,6 +123,7 @@ REFUSED = {
     "no end": lambda x: next(k for k in range(1000) if k > x[0]),
     "unlike shapes": lambda x: x[:2] if x[0] > 0.0 else x,
     "text": lambda x: float(f"{x[0]:.3f}"),
+    "how numbers are stored": lambda x: 1.0 if np.issubdtype(x.dtype, np.floating) else 2.0,
     "a type": lambda x: 1.0 if type(x[1]) is float else 2.0,
 }
 

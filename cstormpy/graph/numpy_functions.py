@@ -177,8 +177,17 @@ def _all_equal(a: Any, b: Any, equal_nan: bool = False) -> Any:
     return reduction(p.AND, objects(equal), axis=None)
 
 
+def _isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    distance = elementwise(p.ABS, elementwise(p.SUB, a, b))
+    allowed = elementwise(p.ADD, _product(elementwise(p.ABS, b), rtol), atol)
+    finite = elementwise(p.EQUAL, elementwise(p.VANISHING, b), 0.0)
+    near = elementwise(p.AND, elementwise(p.AT_LEAST, allowed, distance), finite)
+    close = elementwise(p.OR, near, elementwise(p.EQUAL, a, b))
+    return elementwise(p.OR, close, elementwise(p.AND, _is_nan(a), _is_nan(b))) if equal_nan else close
+
+
 def _allclose(a: Any, b: Any, *tolerances: Any, **options: Any) -> Any:
-    return np.all(np.isclose(a, b, *tolerances, **options))
+    return reduction(p.AND, objects(_isclose(a, b, *tolerances, **options)), axis=None)
 
 
 def _place(primitive: p.Primitive) -> Callable[..., Any]:
@@ -322,6 +331,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.median: _median,
     np.count_nonzero: _count_nonzero,
     np.array_equal: _all_equal,
+    np.isclose: _isclose,
     np.allclose: _allclose,
     np.take: take,
     np.searchsorted: searchsorted,

@@ -190,6 +190,9 @@ def _why_untold(function: types.CodeType) -> str:
     names = {name for code in codes_within(function) for name in code.co_names}
     if names & {"type", "__class__"} and names & {"float", "int", "float64"}:
         return "it compares types of numbers, for which isinstance(x, float) does"
+    asked = sorted(names & {"dtype", "itemsize", "nbytes", "tobytes"})
+    if asked:
+        return f"it asks how numbers are stored, by {asked[0]}"
     return ""
 
 

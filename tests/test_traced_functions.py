@@ -163,6 +163,12 @@ def leaving_law(t, q, qd):
     return -qd[1]
 
 
+def interrupting_law(t, q, qd):
+    if abs(q[0]) > 50.0:
+        raise KeyboardInterrupt
+    return -qd[1]
+
+
 def importing_law(t, q, qd):
     if abs(q[0]) > 50.0:
         import logging as log
@@ -177,7 +183,9 @@ def counting_law(t, q, qd):
     return -qd[1]
 
 
-@pytest.mark.parametrize("law", [starting_law, printing_law, leaving_law, importing_law, counting_law])
+@pytest.mark.parametrize(
+    "law", [starting_law, printing_law, leaving_law, interrupting_law, importing_law, counting_law]
+)
 def test_nothing_is_done_on_a_way_that_no_run_takes(law, caplog, capsys):
     ends = []
     for engine in ("interpreted", "compiled"):

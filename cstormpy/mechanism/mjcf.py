@@ -23,9 +23,9 @@ from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.mjcf_model import Model, named
-from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, unit
+from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS
 from cstormpy.mechanism.reader_notes import fresh_name, is_text, made
-from cstormpy.mechanism.rotations import of_quaternion
+from cstormpy.mechanism.rotations import of_quaternion, unit
 from cstormpy.mechanism.xml_elements import Element
 
 _MOST_FILES = 100
@@ -145,7 +145,8 @@ def _coupling(model: Model, element: Element, name: str, whose: str) -> Coupling
 
 
 def _loop(model: Model, element: Element, name: str, whose: str) -> Loop:
-    kind = "position" if element.tag == "connect" else "pose"
+    free_to_turn = element.tag == "connect" or element.number("torquescale", whose, 1.0) == 0.0
+    kind = "position" if free_to_turn else "pose"
     if "site1" in element.attributes or "site2" in element.attributes:
         (a, pose_a), (b, pose_b) = (_site(model, element, key, whose) for key in ("site1", "site2"))
     else:

@@ -198,6 +198,11 @@ class Model:
                     f"line {bare.line}: {whose}: is free {where}; MuJoCo has free joints in bodies of the world alone, "
                     "without another joint"
                 )
+            if kind == "free" and not inside.bodies:
+                align = element.choice("align", whose, ("true", "false", "auto"), "auto")
+                if align == "true" or (align == "auto" and self.settings.aligned):
+                    what = "free bodies keep their frames, which MuJoCo would align with their inertia"
+                    self.notes.add(what, f"{label!r} (line {bare.line})")
             if kind in ("ball", "free"):
                 of = Spherical if kind == "ball" else Free
                 found.append(ball_joint(of, element, label, place, self.settings, self.notes, self.motors))

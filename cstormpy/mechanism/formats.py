@@ -127,7 +127,8 @@ class Formats:
             As of the constructor.
         mimic : {"free", "hold"}
             Whether joints that mimic others move on their own, or follow these by a `Coupling`, without motors of their
-            own unless `actuated` says so. Those that follow a fixed joint are fixed where it holds them.
+            own unless `actuated` says so. Those that follow a fixed joint, or another by a ratio of 0, are fixed
+            where it holds them.
 
         Raises
         ------

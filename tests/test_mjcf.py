@@ -13,6 +13,8 @@ from cstormpy import Simulation, cli, load
 from cstormpy.diagrams import _posture
 from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType
 from cstormpy.mechanism import Coupling, Limits, Mechanism, Prismatic, Revolute, Shape, as_mechanism, library, mjcf
+from cstormpy.mechanism.mjcf_settings import unknown_attributes
+from cstormpy.mechanism.xml_elements import Element
 from cstormpy.simulation.live_session import controls_of
 
 
@@ -353,6 +355,11 @@ class TestWarnings:
              "constraints that are not active are skipped: <weld> (line 7)"),
             (arm(before='<option density="1.2"><flag spring="disable"/></option>'),
              "options that change the motion are not read: density, spring disabled"),
+            (arm('<joint name="j" dampin="3"/>', before='<compiler eulersequence="zyx"/>'),
+             "attributes that MuJoCo does not have are skipped: 'eulersequence' of <compiler> (line 1), 'dampin' of "
+             "<joint> (line 4)"),
+            (arm(before='<option><flag passive="disable"/></option>'),
+             "options that change the motion are not read: passive disabled"),
             (arm('<joint name="j" damping=".5"/>', before='<default><joint damping="1 2 3"/></default>'),
              "of damping the first number is taken: 'j' (line 4)"),
             (arm('<freejoint name="f" align="true"/>'),
@@ -371,6 +378,24 @@ class TestWarnings:
     def test_one_line_each(self, text, words, caplog):
         Mechanism.from_mjcf(text)
         assert caplog.messages[0] == f"MJCF: {words}"
+
+    def test_what_mujoco_has_is_no_slip(self):
+        """A later MuJoCo may have attributes that this does not know: see whether they change the motion."""
+        schema: dict[str, set[str]] = {}
+        tag = ""
+        for line in pytest.importorskip("mujoco").mj_printSchema(False, False).splitlines():
+            words = line.split()
+            if len(words) > 1 and words[1].startswith("("):
+                tag, words = words[0].replace("(world)", ""), words[2:]
+            schema.setdefault(tag, set()).update(words)
+        of_others = {"joint1", "joint2", "polycoef", "active", "solimp", "solref", "coef", "joint", "geom", "sidesite"}
+        for name in ("compiler", "body", "inertial", "freejoint", "geom", "joint"):
+            assert len(schema[name]) > 2
+            root, section = Element("mujoco", {}, 1), Element("worldbody", {}, 1)
+            element = Element(name, dict.fromkeys(schema[name] | {"slip"}, ""), 1)
+            root.children, section.children = [element if name == "compiler" else section], [element]
+            found = {where.split("'")[1] for where in unknown_attributes(root)}
+            assert found - of_others == {"slip"}
 
     def test_free_bodies_that_mujoco_does_not_align(self, caplog):
         within = '<geom size=".1"/><body><geom size=".1"/></body>'

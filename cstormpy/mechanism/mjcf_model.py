@@ -14,7 +14,7 @@ from cstormpy.linkage.joints import Fixed, Free, Joint, Spherical
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mjcf_joints import Motors, ball_joint, hinge_or_slide
-from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, Classes, Settings
+from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, Classes, Settings, unknown_attributes
 from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link, made, refuse_twice
 from cstormpy.mechanism.xml_elements import Element
 
@@ -235,6 +235,8 @@ class Model:
             for element in section.children:
                 if element.tag not in (*CLOSERS, "joint"):
                     self.notes.add(OTHERS, named(element))
+        for where in unknown_attributes(self._root):
+            self.notes.add("attributes that MuJoCo does not have are skipped", where)
         if words := self.settings.medium():
             self.notes.add("options that change the motion are not read", ", ".join(words))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -25,6 +26,24 @@ CLOSERS = ("connect", "weld")
 
 OTHERS = "constraints other than connect, weld and straight couplings of two joints are skipped"
 """What is said of the others."""
+
+_PLACE = ("name", "pos", *ORIENTATIONS)
+_KNOWN = {tag: frozenset((*first, *" ".join(others).split())) for tag, first, *others in (
+    ("compiler", (), "alignfree angle assetdir autolimits balanceinertia boundinertia boundmass conflict convexhull",
+     "coordinate discardvisual eulerseq exactmeshinertia fitaabb fusestatic inertiafromgeom inertiagrouprange meshdir",
+     "passthrough savecanonical savecompiled saveinertial settotalmass strippath texturedir usethread"),
+    ("body", _PLACE, "childclass fuse gravcomp mocap simple sleep user"),
+    ("frame", _PLACE, "childclass"),
+    ("inertial", _PLACE, "diaginertia fullinertia mass"),
+    ("joint", _PLACE[:2], "actuatorfrclimited actuatorfrcrange actuatorgravcomp armature axis class damping",
+     "frictionloss group limited margin range ref solimpfriction solimplimit solreffriction solreflimit springdamper",
+     "springref springyield stiffness type user"),
+    ("freejoint", ("name",), "align group"),
+    ("geom", _PLACE, "adhesion castshadow class conaffinity condim contype density fitscale fluidcoef fluidshape",
+     "friction fromto gap group hfield margin mass material mesh priority rgba shellinertia size solimp solmix solref",
+     "surfacevel type user"),
+)}  # fmt: skip
+"""Attributes that MuJoCo has of elements on which the motion depends; the others of these are slips, or newer."""
 
 _FILLED = ("size", "damping", "stiffness")
 """Attributes of a few numbers, of which an element may say the first alone; the others are those of its class."""
@@ -69,7 +88,7 @@ class Settings:
         """Return what <option> says of the medium in which all moves, and of what is switched off."""
         found = [key for key in ("wind", "density", "viscosity") if any(self._option.vector(
             key, "model", (0.0,) * (3 if key == "wind" else 1)))]  # fmt: skip
-        forces = ("spring", "damper", "frictionloss", "actuation")
+        forces = ("passive", "spring", "damper", "frictionloss", "actuation")
         return found + [f"{key} disabled" for key in self._off if key in forces]
 
     def _truth(self, key: str, default: bool) -> bool:
@@ -121,6 +140,16 @@ class Settings:
             turn = about(np.eye(3)["xyz".index(letter.lower())], self.angle(angle))
             R = R @ turn if letter.islower() else turn @ R
         return R
+
+
+def unknown_attributes(root: Element) -> Iterator[str]:
+    """Go through attributes that elements of the compiler, of bodies and of defaults do not have, with their places."""
+    for section in root.children:
+        if section.tag in ("compiler", "default", "worldbody"):
+            for element in section.within():
+                for key in element.attributes:
+                    if key not in _KNOWN.get(element.tag, element.attributes):
+                        yield f"{key[:40]!r} of <{element.tag}> (line {element.line})"
 
 
 class Classes:

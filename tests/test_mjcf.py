@@ -317,6 +317,26 @@ class TestReading:
         with pytest.raises(FileFormatError, match=r"'limb\.xml' is looked for beside the model's file; give its path"):
             Mechanism.from_mjcf(path.read_text())
 
+    @pytest.mark.parametrize("beside", [("leaf.xml",), ("sub/leaf.xml",), ("leaf.xml", "sub/leaf.xml")])
+    def test_what_an_included_file_includes(self, beside, tmp_path):
+        """MuJoCo looks beside the model first, then beside the file that includes; the second was not looked at."""
+        mujoco = pytest.importorskip("mujoco")
+        (tmp_path / "sub").mkdir()
+        path = tmp_path / "model.xml"
+        path.write_text(model('<body name="a"><include file="sub/limb.xml"/></body>'))
+        (tmp_path / "sub" / "limb.xml").write_text('<mujoco><joint name="j"/><include file="leaf.xml"/></mujoco>')
+        for name in beside:
+            (tmp_path / name).write_text(f'<mujoco><geom size=".1" mass="{len(name)}"/></mujoco>')
+        found = mujoco.MjModel.from_xml_path(str(path)).body_mass[1]
+        assert Mechanism.from_mjcf(path).link("a").mass == found == len(beside[0])
+
+    def test_an_included_file_that_is_not_there_is_named_once(self, tmp_path):
+        path = tmp_path / "model.xml"
+        path.write_text(model('<include file="leaf.xml"/>'))
+        with pytest.raises(FileFormatError, match=r"line 3: <include>: .*leaf\.xml: cannot be read") as caught:
+            Mechanism.from_mjcf(path)
+        assert str(caught.value).count("leaf.xml") == 1
+
     def test_geoms_are_drawn_and_come_back_from_json(self):
         mech = Mechanism.from_mjcf(HUMANOID)
         assert mech.link("torso").shapes[0] == Shape(
@@ -495,6 +515,10 @@ class TestTaken:
                 assert load(source) == Mechanism.from_mjcf(ACROBOT)
         with pytest.raises(FileFormatError, match="is a model of MuJoCo, which Mechanism"):
             Mechanism.from_urdf(path)
+
+    def test_a_path_where_nothing_is(self):
+        with pytest.raises(FileMissing, match=r"no such\.xml: cannot be read"):
+            as_mechanism("no such.xml")
 
     def test_by_a_block(self, tmp_path):
         path = tmp_path / "acrobot.xml"

@@ -255,7 +255,13 @@ class Formats:
         return files.from_dict(content)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as readable JSON; an existing file is replaced at once or not at all."""
+        """Save as readable JSON; an existing file is replaced at once or not at all.
+
+        Raises
+        ------
+        InvalidValue
+            Where the name ends as that of a URDF or a model of MuJoCo; `to_urdf` returns the text of a URDF.
+        """
         from cstormpy.mechanism import files
 
         files.save(cast("Mechanism", self), path)

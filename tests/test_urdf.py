@@ -278,7 +278,8 @@ class TestWarnings:
         assert len(lines) == 3
         assert "2 meshes are skipped: 'package://arm/meshes/a.dae'" in lines[0]
         assert "elements that the dynamics do not need are skipped: 2 <transmission>, 1 <gazebo>" in lines[1]
-        assert "joints that mimic others move on their own here: 'shoulder' (line 5), 'elbow' (line 9)" in lines[2]
+        follows = "joints that mimic others move on their own here (mimic='hold' makes them follow)"
+        assert f"{follows}: 'shoulder' (line 5), 'elbow' (line 9)" in lines[2]
 
     def test_inertias_that_no_body_has(self, caplog):
         text = ARM.replace("ixx='0.1'", "ixx='0.5'")

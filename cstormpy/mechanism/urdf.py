@@ -312,7 +312,10 @@ class Robot:
         if kind not in _KINDS:
             raise FileFormatError(f"{where}{whose}: {unknown_name('type', kind, _KINDS)}")
         if element.all("mimic") and not self._hold:
-            self.notes.add("joints that mimic others move on their own here", f"{name!r} (line {element.line})")
+            self.notes.add(
+                "joints that mimic others move on their own here (mimic='hold' makes them follow)",
+                f"{name!r} (line {element.line})",
+            )
         if kind == "fixed":
             return made(where, lambda: Fixed(name=name))
         dynamics = self._only(element, "dynamics", whose)

@@ -20,8 +20,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Parameters
     ----------
     path : str or path
-        A ``.json`` that a mechanism, a curve, a run's state or a sweep was saved to, a ``.urdf`` or ``.mjcf``, or the
-        ``.npz``, ``.csv`` or ``.mat`` of a run.
+        A ``.json`` that a mechanism, a curve, a run's state or a sweep was saved to, a ``.urdf``, ``.mjcf`` or
+        ``.xml`` of a robot, or the ``.npz``, ``.csv`` or ``.mat`` of a run.
 
     Returns
     -------
@@ -75,6 +75,7 @@ _LOADERS = {
     ".jsonl": f"{__name__}:_json",
     ".urdf": _FORMATS["cstormpy mechanism"],
     ".mjcf": _FORMATS["cstormpy mechanism"],
+    ".xml": _FORMATS["cstormpy mechanism"],
     ".npz": _RUN,
     ".csv": _RUN,
     ".mat": _RUN,

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cstormpy import json_files
-from cstormpy.errors import CstormError, FileFormatError, InvalidType
+from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue
 from cstormpy.mechanism import Fixed, Limits, Link, Mechanism, Prismatic, Revolute, Screw, files, library
 
 HEAD = {"format": files.FORMAT, "version": files.VERSION}
@@ -146,6 +146,15 @@ class TestSave:
             library.pendulum().save(path)
         assert Mechanism.load(path) == library.acrobot()
         assert os.listdir(tmp_path) == ["a.json"]
+
+    @pytest.mark.parametrize("ending", [".urdf", ".URDF", ".xml", ".mjcf"])
+    def test_a_robot_of_another_format_is_not_overwritten(self, ending, tmp_path):
+        """JSON took the place of the URDF that the mechanism was read from, and could not be loaded again."""
+        path = tmp_path / f"robot{ending}"
+        path.write_text("<robot/>")
+        with pytest.raises(InvalidValue, match=r"robot\..*: what is saved is JSON, .* mech\.to_urdf\(\)"):
+            library.acrobot().save(path)
+        assert path.read_text() == "<robot/>"
 
     def test_follows_a_link(self, tmp_path):
         target, alias = tmp_path / "real.json", tmp_path / "alias.json"

@@ -9,10 +9,12 @@ import pytest
 from mjcf_texts import ACROBOT, HUMANOID, random_mjcf
 from test_urdf import mutant
 
-from cstormpy import Simulation, cli
+from cstormpy import Simulation, cli, load
 from cstormpy.diagrams import _posture
 from cstormpy.errors import CstormError, FileFormatError, FileMissing, InvalidType
 from cstormpy.mechanism import Coupling, Limits, Mechanism, Prismatic, Revolute, Shape, as_mechanism, library, mjcf
+from cstormpy.mechanism.mjcf_settings import unknown_attributes
+from cstormpy.mechanism.xml_elements import Element
 from cstormpy.simulation.live_session import controls_of
 
 
@@ -121,6 +123,7 @@ class TestMuJoCo:
             '<connect site1="tip" site2="foot"/>',
             '<weld body1="c" body2="a" anchor=".1 .2 .3"/>',
             '<weld body1="c" relpose="0 0 0 0 0 0 0"/>',
+            '<weld body1="c" body2="a" anchor=".1 .2 .3" torquescale="0"/>',
         ],
     )
     def test_loops(self, constraint):
@@ -144,6 +147,8 @@ class TestMuJoCo:
         n, rows = oracle.nv, data.nefc
         J, M = data.efc_J.reshape(rows, n), np.zeros((n, n))
         mujoco.mj_fullM(oracle, data, M)
+        J = J[np.abs(J).max(axis=1) > 0]  # a weld that takes no moment has three rows of zeros
+        rows = len(J)
         saddle = np.block([[M, J.T], [J, np.zeros((rows, rows))]])
         want = np.linalg.solve(saddle, np.concatenate([-data.qfrc_bias, np.zeros(rows)]))[:n]
         mech = Mechanism.from_mjcf(text)
@@ -267,6 +272,19 @@ class TestReading:
         assert first.shapes[0].size.tolist() == [1.0, 0.4, 0.6]
         close(first.shapes[0].pose[:3, 2], [1, 0, 0])
 
+    def test_classes_in_several_sections(self):
+        """A class has what the others have where it stands in the file; later sections gave it theirs, too."""
+        text = model(
+            '<body name="a"><joint name="first" class="a"/><geom size=".1"/></body>'
+            '<body name="b"><joint name="second"/><geom size=".1"/></body>',
+            before='<default><joint damping="1"/><default class="a"><joint armature="1"/></default></default>'
+            '<default><joint damping="2" stiffness="3"/><default class="c"/></default>',
+        )
+        mech, oracle = Mechanism.from_mjcf(text), pytest.importorskip("mujoco").MjModel.from_xml_string(text)
+        assert [joint.damping for joint in mech.freedoms] == oracle.dof_damping.tolist() == [1, 2]
+        assert [joint.stiffness for joint in mech.freedoms] == oracle.jnt_stiffness.tolist() == [0, 3]
+        assert [joint.armature for joint in mech.freedoms] == oracle.dof_armature.tolist() == [1, 0]
+
     def test_bodies_and_joints_without_names(self):
         mech = Mechanism.from_mjcf(
             model("<body><joint/><joint axis='1 0 0'/><geom size='1'/><body><geom size='1'/></body></body>")
@@ -298,6 +316,26 @@ class TestReading:
             Mechanism.load(path)
         with pytest.raises(FileFormatError, match=r"'limb\.xml' is looked for beside the model's file; give its path"):
             Mechanism.from_mjcf(path.read_text())
+
+    @pytest.mark.parametrize("beside", [("leaf.xml",), ("sub/leaf.xml",), ("leaf.xml", "sub/leaf.xml")])
+    def test_what_an_included_file_includes(self, beside, tmp_path):
+        """MuJoCo looks beside the model first, then beside the file that includes; the second was not looked at."""
+        mujoco = pytest.importorskip("mujoco")
+        (tmp_path / "sub").mkdir()
+        path = tmp_path / "model.xml"
+        path.write_text(model('<body name="a"><include file="sub/limb.xml"/></body>'))
+        (tmp_path / "sub" / "limb.xml").write_text('<mujoco><joint name="j"/><include file="leaf.xml"/></mujoco>')
+        for name in beside:
+            (tmp_path / name).write_text(f'<mujoco><geom size=".1" mass="{len(name)}"/></mujoco>')
+        found = mujoco.MjModel.from_xml_path(str(path)).body_mass[1]
+        assert Mechanism.from_mjcf(path).link("a").mass == found == len(beside[0])
+
+    def test_an_included_file_that_is_not_there_is_named_once(self, tmp_path):
+        path = tmp_path / "model.xml"
+        path.write_text(model('<include file="leaf.xml"/>'))
+        with pytest.raises(FileFormatError, match=r"line 3: <include>: .*leaf\.xml: cannot be read") as caught:
+            Mechanism.from_mjcf(path)
+        assert str(caught.value).count("leaf.xml") == 1
 
     def test_geoms_are_drawn_and_come_back_from_json(self):
         mech = Mechanism.from_mjcf(HUMANOID)
@@ -337,6 +375,17 @@ class TestWarnings:
              "constraints that are not active are skipped: <weld> (line 7)"),
             (arm(before='<option density="1.2"><flag spring="disable"/></option>'),
              "options that change the motion are not read: density, spring disabled"),
+            (arm('<joint name="j" dampin="3"/>', before='<compiler eulersequence="zyx"/>'),
+             "attributes that MuJoCo does not have are skipped: 'eulersequence' of <compiler> (line 1), 'dampin' of "
+             "<joint> (line 4)"),
+            (arm(before='<option><flag passive="disable"/></option>'),
+             "options that change the motion are not read: passive disabled"),
+            (arm('<joint name="j" damping=".5"/>', before='<default><joint damping="1 2 3"/></default>'),
+             "of damping the first number is taken: 'j' (line 4)"),
+            (arm('<freejoint name="f" align="true"/>'),
+             "free bodies keep their frames, which MuJoCo would align with their inertia: 'f' (line 4)"),
+            (arm('<joint name="f" type="free"/>', before='<compiler alignfree="true"/>'),
+             "free bodies keep their frames, which MuJoCo would align with their inertia: 'f' (line 4)"),
             (arm('<joint name="j" stiffness="1 2"/>'), "of stiffness the first number is taken: 'j' (line 4)"),
             (arm(geom='<composite/><geom size="1"/>'),
              "what would make bodies or forces of its own is skipped: <composite> (line 5)"),
@@ -349,6 +398,30 @@ class TestWarnings:
     def test_one_line_each(self, text, words, caplog):
         Mechanism.from_mjcf(text)
         assert caplog.messages[0] == f"MJCF: {words}"
+
+    def test_what_mujoco_has_is_no_slip(self):
+        """A later MuJoCo may have attributes that this does not know: see whether they change the motion."""
+        schema: dict[str, set[str]] = {}
+        tag = ""
+        for line in pytest.importorskip("mujoco").mj_printSchema(False, False).splitlines():
+            words = line.split()
+            if len(words) > 1 and words[1].startswith("("):
+                tag, words = words[0].replace("(world)", ""), words[2:]
+            schema.setdefault(tag, set()).update(words)
+        of_others = {"joint1", "joint2", "polycoef", "active", "solimp", "solref", "coef", "joint", "geom", "sidesite"}
+        for name in ("compiler", "body", "inertial", "freejoint", "geom", "joint"):
+            assert len(schema[name]) > 2
+            root, section = Element("mujoco", {}, 1), Element("worldbody", {}, 1)
+            element = Element(name, dict.fromkeys(schema[name] | {"slip"}, ""), 1)
+            root.children, section.children = [element if name == "compiler" else section], [element]
+            found = {where.split("'")[1] for where in unknown_attributes(root)}
+            assert found - of_others == {"slip"}
+
+    def test_free_bodies_that_mujoco_does_not_align(self, caplog):
+        within = '<geom size=".1"/><body><geom size=".1"/></body>'
+        Mechanism.from_mjcf(arm("<freejoint/>", geom=within, before='<compiler alignfree="true"/>'))
+        Mechanism.from_mjcf(arm('<freejoint align="false"/>', before='<compiler alignfree="true"/>'))
+        assert caplog.messages == []
 
 
 # ---------------------------------------------------------------- refusals
@@ -438,8 +511,14 @@ class TestTaken:
         path.write_text(f"<!-- a model -->\n{ACROBOT}")
         for source in (path, str(path)):
             assert as_mechanism(source) == Mechanism.load(source) == Mechanism.from_mjcf(ACROBOT)
+            if path.suffix:
+                assert load(source) == Mechanism.from_mjcf(ACROBOT)
         with pytest.raises(FileFormatError, match="is a model of MuJoCo, which Mechanism"):
             Mechanism.from_urdf(path)
+
+    def test_a_path_where_nothing_is(self):
+        with pytest.raises(FileMissing, match=r"no such\.xml: cannot be read"):
+            as_mechanism("no such.xml")
 
     def test_by_a_block(self, tmp_path):
         path = tmp_path / "acrobot.xml"

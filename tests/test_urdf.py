@@ -201,9 +201,72 @@ class TestReading:
         assert Mechanism.from_urdf(path).names == ("shoulder", "coudé")
         assert Mechanism.from_urdf(f'<?xml version="1.0" encoding="{encoding}"?>\n{text}') == Mechanism.from_urdf(text)
 
+    @pytest.mark.parametrize("version", ["1.1", "1.2"])
+    def test_orientations_by_quaternions(self, version):
+        """They were skipped without a word, of bodies and of joints."""
+        text = turned(version)
+        mech = Mechanism.from_urdf(text)
+        oracle, q = Oracle(text, mech), np.array([0.4, -0.7])
+        close(mech.forward_kinematics(q)[mech.link_index("fore")], oracle.pose(q, "fore"))
+        x, v, a = oracle.position(q), np.array([0.3, 1.2]), np.array([-0.6, 0.2])
+        want = oracle.back(oracle.pin.rnea(oracle.model, oracle.data, x, oracle.to(v), oracle.to(a)))
+        worn = {"elbow.damping": 0.0, "elbow.friction": 0.0}
+        close(mech.with_parameters(worn).inverse_dynamics(q, v, a), want)
+
+    @pytest.mark.parametrize("version", ["", "1.0"])
+    def test_quaternions_of_the_first_version_are_no_orientations(self, version, caplog):
+        text = turned(version)
+        mech = Mechanism.from_urdf(text)
+        q = np.array([0.4, -0.7])
+        close(mech.forward_kinematics(q)[mech.link_index("fore")], Oracle(text, mech).pose(q, "fore"))
+        (line,) = said(caplog)
+        assert 'quaternions are skipped where <robot> does not say version="1.1" or a later one: link' in line
+        assert "joint 'elbow' (line 10)" in line
+
+    def test_blanks_before_the_declaration(self, tmp_path):
+        """A text that begins in the line behind three quotes was no XML; lines are still those of the text."""
+        lead = '\n\r\n  <?xml version="1.0" encoding="utf-8"?>\n'
+        assert Mechanism.from_urdf(f"{lead}{ARM}") == Mechanism.from_urdf(ARM)
+        for text, words in (
+            (ARM.replace("0 -2 0", "0 0"), f"line {10 + 3}: joint 'elbow'"),
+            ("<robot>", "line 4: is not XML"),
+            ("<!DOCTYPE robot><robot/>", "line 4: has a document type"),
+        ):
+            path = tmp_path / "arm.urdf"
+            path.write_bytes(f"{lead}{text}".encode())
+            for source in (path, f"{lead}{text}"):
+                with pytest.raises(FileFormatError, match=words):
+                    Mechanism.from_urdf(source)
+
+
+def turned(version):
+    """Return the arm with bodies and the elbow turned by quaternions, in a version of the format."""
+    said = f' version="{version}"' if version else ""
+    text = ARM.replace("xyz='0.5 0 0'", "xyz='0.5 0 0' quat_xyzw='0.2 -0.4 0.1 0.9'").replace("ixy='0'", "ixy='0.03'")
+    assert 'xyz="1 0 0"' in ARM and text.count("quat_xyzw") == 2
+    return text.replace("<robot", f"<robot{said}", 1).replace('xyz="1 0 0"', 'xyz="1 0 0" quat_xyzw="0.6 0 2 1"')
+
 
 class TestWarnings:
     """What is skipped or kept is said in one line each, however often it occurs."""
+
+    @pytest.mark.parametrize(
+        ("old", "new", "words"),
+        [
+            ("ixx='0.1'", "ixx='0.1' iyx='0.01'",
+             "attributes that <inertia> of a URDF does not have are skipped: 'iyx' (line 3)"),
+            ('damping="0.1"', 'damping="0.1" spring_stiffness="3"',
+             "attributes that <dynamics> of a URDF does not have are skipped: 'spring_stiffness' (line 11)"),
+            ("<inertial>", "<gravity>0</gravity><inertial>",
+             "elements that a <link> of a URDF does not have are skipped: <gravity> (line 3)"),
+            ('<child link="fore"/>', '<child link="fore"/><damping/>',
+             "elements that a <joint> of a URDF does not have are skipped: <damping> (line 10)"),
+        ],
+    )  # fmt: skip
+    def test_what_no_urdf_has(self, old, new, words, caplog):
+        """A moment of inertia or a spring under another name was left out without a word."""
+        Mechanism.from_urdf(changed(old, new))
+        assert said(caplog) == [f"URDF: {words}"]
 
     def test_mimics_meshes_and_transmissions(self, caplog):
         mimic = '<mimic joint="shoulder" multiplier="2"/><axis'
@@ -215,7 +278,8 @@ class TestWarnings:
         assert len(lines) == 3
         assert "2 meshes are skipped: 'package://arm/meshes/a.dae'" in lines[0]
         assert "elements that the dynamics do not need are skipped: 2 <transmission>, 1 <gazebo>" in lines[1]
-        assert "joints that mimic others move on their own here: 'shoulder' (line 5), 'elbow' (line 9)" in lines[2]
+        follows = "joints that mimic others move on their own here (mimic='hold' makes them follow)"
+        assert f"{follows}: 'shoulder' (line 5), 'elbow' (line 9)" in lines[2]
 
     def test_inertias_that_no_body_has(self, caplog):
         text = ARM.replace("ixx='0.1'", "ixx='0.5'")
@@ -290,6 +354,10 @@ BAD = [
     (changed('<link name="world"/>', '<link name="world"/><link name="b"/>'), "2 links have no joint to carry them"),
     (changed("continuous", "continous"), "line 9: joint 'elbow': type 'continous' does not exist; did you mean"),
     (changed('type="continuous"', ""), "line 9: joint 'elbow': <joint>: has no 'type'"),
+    (changed("<robot", '<robot version="1.1"').replace('xyz="1 0 0"', 'xyz="1 0 0" rpy="0 0 0" quat_xyzw="0 0 0 1"'),
+     "line 10: joint 'elbow': <origin>: has 'rpy' and 'quat_xyzw'; one of them tells of its orientation"),
+    (changed("<robot", '<robot version="1.1"').replace('xyz="1 0 0"', 'xyz="1 0 0" quat_xyzw="0 0 0 0"'),
+     "line 10: joint 'elbow': <origin>: quat_xyzw: has no length"),
     (changed("0 -2 0", "0 0 0"), "line 9: joint 'elbow': axis: is zero"),
     (changed("0 -2 0", "0 -2"), "line 10: joint 'elbow': <axis>: xyz: expected 3 numbers, got '0 -2'"),
     (changed("0 -2 0", "0 nan 0"), "line 10: joint 'elbow': <axis>: xyz: expected a finite number, got 'nan'"),

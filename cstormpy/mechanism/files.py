@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, unknown_name
+from cstormpy.file_writer import file_path
 from cstormpy.json_files import brief, equals, list_of, parse, read, write
 from cstormpy.linkage.constraints import Constraint, Coupling
 from cstormpy.linkage.joints import JOINT_TYPES, Joint, Limits
@@ -32,6 +33,7 @@ _KEYS = ("format", "version", "gravity", "actuated", "active", "links", "loops")
 _SHAPES = {"com": (3,), "pose": (4, 4), "inertia": (3, 3)}
 _TEXTS = ("name", "parent")
 _LIMITS = ("position", "velocity", "torque")
+_OTHER_ENDINGS = (".urdf", ".xacro", ".mjcf", ".xml")
 
 
 def to_dict(mechanism: Mechanism) -> dict[str, Any]:
@@ -93,7 +95,12 @@ def load(path: str | os.PathLike[str]) -> Mechanism:
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
-    """Write a JSON file, whole or not at all."""
+    """Write a JSON file, whole or not at all; a name that readers take for another format is refused."""
+    name = file_path(path)
+    if name.suffix.lower() in _OTHER_ENDINGS:
+        raise InvalidValue(
+            f"{name}: what is saved is JSON, which ends in .json; of a URDF, mech.to_urdf() returns the text"
+        )
     write(path, to_dict(mechanism))
 
 

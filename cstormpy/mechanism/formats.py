@@ -127,7 +127,8 @@ class Formats:
             As of the constructor.
         mimic : {"free", "hold"}
             Whether joints that mimic others move on their own, or follow these by a `Coupling`, without motors of their
-            own unless `actuated` says so. Those that follow a fixed joint are fixed where it holds them.
+            own unless `actuated` says so. Those that follow a fixed joint, or another by a ratio of 0, are fixed
+            where it holds them.
 
         Raises
         ------
@@ -254,7 +255,13 @@ class Formats:
         return files.from_dict(content)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save as readable JSON; an existing file is replaced at once or not at all."""
+        """Save as readable JSON; an existing file is replaced at once or not at all.
+
+        Raises
+        ------
+        InvalidValue
+            Where the name ends as that of a URDF or a model of MuJoCo; `to_urdf` returns the text of a URDF.
+        """
         from cstormpy.mechanism import files
 
         files.save(cast("Mechanism", self), path)

@@ -28,8 +28,8 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
     Raises
     ------
     UnknownName
-        If a text is neither the name of a ready mechanism, nor ends in ".json", ".urdf" or ".mjcf", nor is the path of
-        a file; with the nearest spelling.
+        If a text is neither the name of a ready mechanism, nor ends in ".json", ".urdf", ".mjcf" or ".xml", nor is the
+        path of a file; with the nearest spelling.
     FileFormatError
         Naming the file and the place in it.
     FileReadError
@@ -55,12 +55,13 @@ def as_mechanism(value: Mechanism | str | os.PathLike[str]) -> Mechanism:
         )
     if value in library.names():
         return library.get(value)
-    if value.startswith("package://") or value.lower().endswith(tuple(_SUFFIXES)) or os.path.isfile(value):
+    if value.startswith("package://") or value.lower().endswith((*_SUFFIXES, ".xml")) or os.path.isfile(value):
         return load(value)
     try:
         return library.get(value)
     except UnknownName as error:
-        raise UnknownName(f"{error} (the path of a file ends in .json, .urdf or .mjcf, or the file exists)") from None
+        endings = ".json, .urdf, .mjcf or .xml"
+        raise UnknownName(f"{error} (the path of a file ends in {endings}, or the file exists)") from None
 
 
 def load(path: str | os.PathLike[str]) -> Mechanism:

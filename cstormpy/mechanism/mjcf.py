@@ -23,9 +23,9 @@ from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.mjcf_model import Model, named
-from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, unit
+from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS
 from cstormpy.mechanism.reader_notes import fresh_name, is_text, made
-from cstormpy.mechanism.rotations import of_quaternion
+from cstormpy.mechanism.rotations import of_quaternion, unit
 from cstormpy.mechanism.xml_elements import Element
 
 _MOST_FILES = 100
@@ -59,6 +59,7 @@ def from_mjcf(
 def _include(root: Element, path: Path | None) -> None:
     """Put what <include> names in its place; each file once, as MuJoCo has it."""
     seen = set() if path is None else {path.resolve()}
+    folders: dict[Element, Path] = {}
     stack = [root]
     while stack:
         element = stack.pop()
@@ -66,29 +67,39 @@ def _include(root: Element, path: Path | None) -> None:
         while waiting:  # what comes from a file may include another
             child = waiting.pop()
             if child.tag == "include":
-                waiting += _included(child, path, seen)[::-1]
+                waiting += _included(child, path, seen, folders)[::-1]
             else:
                 children.append(child)
         element.children = children
         stack += children
 
 
-def _included(element: Element, path: Path | None, seen: set[Path]) -> list[Element]:
+def _included(element: Element, path: Path | None, seen: set[Path], folders: dict[Element, Path]) -> list[Element]:
+    """Return what a file holds that is looked for beside the model, or else in the folder of the file that names it."""
     where = f"line {element.line}: <include>"
     name = element.text("file", "model")
     if path is None:
         raise FileFormatError(f"{where}: file: {name[:80]!r} is looked for beside the model's file; give its path")
     there = file_path(path.parent / name, "include")
+    beside = file_path(folders.get(element, path.parent) / name, "include")
+    if not there.is_file() and beside.is_file():
+        there = beside
     if there.resolve() in seen or len(seen) > _MOST_FILES:
         raise FileFormatError(f"{where}: file: {name[:80]!r} is included twice")
     seen.add(there.resolve())
     try:
-        root = xml_elements.parse(xml_elements.read(there))
-        for inner in root.within():
-            inner.line = f"{inner.line} of {there.name}"
-        return root.children
+        content = xml_elements.read(there)
+    except CstormError as error:  # which names the file
+        raise FileFormatError(f"{where}: {error}") from None
+    try:
+        root = xml_elements.parse(content)
     except CstormError as error:
         raise FileFormatError(f"{where}: {there}: {error}") from None
+    for inner in root.within():
+        inner.line = f"{inner.line} of {there.name}"
+        if inner.tag == "include":
+            folders[inner] = there.parent
+    return root.children
 
 
 _WORLD = "world"
@@ -145,7 +156,8 @@ def _coupling(model: Model, element: Element, name: str, whose: str) -> Coupling
 
 
 def _loop(model: Model, element: Element, name: str, whose: str) -> Loop:
-    kind = "position" if element.tag == "connect" else "pose"
+    free_to_turn = element.tag == "connect" or element.number("torquescale", whose, 1.0) == 0.0
+    kind = "position" if free_to_turn else "pose"
     if "site1" in element.attributes or "site2" in element.attributes:
         (a, pose_a), (b, pose_b) = (_site(model, element, key, whose) for key in ("site1", "site2"))
     else:

@@ -14,7 +14,7 @@ from cstormpy.linkage.joints import Fixed, Free, Joint, Spherical
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mjcf_joints import Motors, ball_joint, hinge_or_slide
-from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, Classes, Settings
+from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, Classes, Settings, unknown_attributes
 from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link, made, refuse_twice
 from cstormpy.mechanism.xml_elements import Element
 
@@ -198,6 +198,11 @@ class Model:
                     f"line {bare.line}: {whose}: is free {where}; MuJoCo has free joints in bodies of the world alone, "
                     "without another joint"
                 )
+            if kind == "free" and not inside.bodies:
+                align = element.choice("align", whose, ("true", "false", "auto"), "auto")
+                if align == "true" or (align == "auto" and self.settings.aligned):
+                    what = "free bodies keep their frames, which MuJoCo would align with their inertia"
+                    self.notes.add(what, f"{label!r} (line {bare.line})")
             if kind in ("ball", "free"):
                 of = Spherical if kind == "ball" else Free
                 found.append(ball_joint(of, element, label, place, self.settings, self.notes, self.motors))
@@ -230,6 +235,8 @@ class Model:
             for element in section.children:
                 if element.tag not in (*CLOSERS, "joint"):
                     self.notes.add(OTHERS, named(element))
+        for where in unknown_attributes(self._root):
+            self.notes.add("attributes that MuJoCo does not have are skipped", where)
         if words := self.settings.medium():
             self.notes.add("options that change the motion are not read", ", ".join(words))
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, unknown_name
-from cstormpy.mechanism.rotations import about, from_z, of_quaternion
+from cstormpy.mechanism.rotations import about, from_z, of_quaternion, unit
 from cstormpy.mechanism.xml_elements import Element
 
 ORIENTATIONS = ("quat", "axisangle", "euler", "xyaxes", "zaxis")
@@ -25,6 +26,27 @@ CLOSERS = ("connect", "weld")
 
 OTHERS = "constraints other than connect, weld and straight couplings of two joints are skipped"
 """What is said of the others."""
+
+_PLACE = ("name", "pos", *ORIENTATIONS)
+_KNOWN = {tag: frozenset((*first, *" ".join(others).split())) for tag, first, *others in (
+    ("compiler", (), "alignfree angle assetdir autolimits balanceinertia boundinertia boundmass conflict convexhull",
+     "coordinate discardvisual eulerseq exactmeshinertia fitaabb fusestatic inertiafromgeom inertiagrouprange meshdir",
+     "passthrough savecanonical savecompiled saveinertial settotalmass strippath texturedir usethread"),
+    ("body", _PLACE, "childclass fuse gravcomp mocap simple sleep user"),
+    ("frame", _PLACE, "childclass"),
+    ("inertial", _PLACE, "diaginertia fullinertia mass"),
+    ("joint", _PLACE[:2], "actuatorfrclimited actuatorfrcrange actuatorgravcomp armature axis class damping",
+     "frictionloss group limited margin range ref solimpfriction solimplimit solreffriction solreflimit springdamper",
+     "springref springyield stiffness type user"),
+    ("freejoint", ("name",), "align group"),
+    ("geom", _PLACE, "adhesion castshadow class conaffinity condim contype density fitscale fluidcoef fluidshape",
+     "friction fromto gap group hfield margin mass material mesh priority rgba shellinertia size solimp solmix solref",
+     "surfacevel type user"),
+)}  # fmt: skip
+"""Attributes that MuJoCo has of elements on which the motion depends; the others of these are slips, or newer."""
+
+_FILLED = ("size", "damping", "stiffness")
+"""Attributes of a few numbers, of which an element may say the first alone; the others are those of its class."""
 
 _WORDS = ("true", "false", "auto")
 
@@ -50,6 +72,7 @@ class Settings:
         self.least_inertia = compiler.number("boundinertia", "model", 0.0)
         self.total_mass = compiler.number("settotalmass", "model", -1.0)
         self.balanced = self._truth("balanceinertia", False)
+        self.aligned = self._truth("alignfree", False)
         self._sequence = compiler.attributes.get("eulerseq", "xyz")
         if len(self._sequence) != 3 or set(self._sequence.lower()) - set("xyz"):
             raise FileFormatError(
@@ -65,7 +88,7 @@ class Settings:
         """Return what <option> says of the medium in which all moves, and of what is switched off."""
         found = [key for key in ("wind", "density", "viscosity") if any(self._option.vector(
             key, "model", (0.0,) * (3 if key == "wind" else 1)))]  # fmt: skip
-        forces = ("spring", "damper", "frictionloss", "actuation")
+        forces = ("passive", "spring", "damper", "frictionloss", "actuation")
         return found + [f"{key} disabled" for key in self._off if key in forces]
 
     def _truth(self, key: str, default: bool) -> bool:
@@ -119,26 +142,35 @@ class Settings:
         return R
 
 
+def unknown_attributes(root: Element) -> Iterator[str]:
+    """Go through attributes that elements of the compiler, of bodies and of defaults do not have, with their places."""
+    for section in root.children:
+        if section.tag in ("compiler", "default", "worldbody"):
+            for element in section.within():
+                for key in element.attributes:
+                    if key not in _KNOWN.get(element.tag, element.attributes):
+                        yield f"{key[:40]!r} of <{element.tag}> (line {element.line})"
+
+
 class Classes:
     """Classes of defaults: what an element has that does not say it itself."""
 
     def __init__(self, root: Element) -> None:
         self._found: dict[str, dict[str, dict[str, str]]] = {"main": {}}
         self._top = "main"
-        stack = []
         for section in root.all("default"):
             self._top = section.attributes.get("class", self._top)
-            self._found.setdefault(self._top, self._found["main"])
-            self._read(section, self._found[self._top])
-            stack += [(child, self._top) for child in section.all("default")]
-        while stack:
-            section, parent = stack.pop(0)
-            name = section.text("class", "defaults")
-            if name in self._found:
-                raise FileFormatError(f"line {section.line}: class {name[:80]!r}: the name occurs twice")
-            own = self._found[name] = {tag: dict(values) for tag, values in self._found[parent].items()}
-            self._read(section, own)
-            stack += [(child, name) for child in section.all("default")]
+            self._read(section, self._found.setdefault(self._top, self._found["main"]))
+            # classes within have what the others have so far, as in MuJoCo: a later <default> is not theirs
+            stack = [(child, self._top) for child in section.all("default")]
+            while stack:
+                inner, parent = stack.pop(0)
+                name = inner.text("class", "defaults")
+                if name in self._found:
+                    raise FileFormatError(f"line {inner.line}: class {name[:80]!r}: the name occurs twice")
+                own = self._found[name] = {tag: dict(values) for tag, values in self._found[parent].items()}
+                self._read(inner, own)
+                stack += [(child, name) for child in inner.all("default")]
 
     @staticmethod
     def _read(section: Element, values: dict[str, dict[str, str]]) -> None:
@@ -169,12 +201,12 @@ def _kind(tag: str) -> str:
 
 
 def _over(values: dict[str, str], own: dict[str, str]) -> dict[str, str]:
-    """Return attributes over defaults: one orientation takes the place of another, a shorter size the first of it."""
+    """Return attributes over defaults: one orientation takes the place of another, a shorter array the first of it."""
     kept = {k: v for k, v in values.items() if k not in ORIENTATIONS} if own.keys() & set(ORIENTATIONS) else values
     both = {**kept, **own}
-    if "size" in own and "size" in values:
-        words = own["size"].split()
-        both["size"] = " ".join([*words, *values["size"].split()[len(words) :]])
+    for key in own.keys() & values.keys() & set(_FILLED):
+        words = own[key].split()
+        both[key] = " ".join([*words, *values[key].split()[len(words) :]])
     return both
 
 
@@ -187,12 +219,3 @@ def _joined(root: Element, tag: str, inner: str | None = None) -> Element:
     for element in found:
         whole.attributes.update(element.attributes)
     return whole
-
-
-def unit(vector: Array, where: str) -> Array:
-    """Return a vector of length 1, refused where it has no direction."""
-    size = float(np.abs(vector).max())
-    if size == 0.0:
-        raise FileFormatError(f"{where}: has no length")
-    scaled: Array = vector / size
-    return scaled / float(np.linalg.norm(scaled))

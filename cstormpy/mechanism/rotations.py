@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cstormpy.arrays import Array
+from cstormpy.errors import FileFormatError
 
 _NOTHING = 4 * float(np.finfo(np.float64).eps)
 
@@ -92,3 +93,12 @@ def of_quaternion(quaternion: Array) -> Array:
         [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
     ]
     return np.array(rows) + 0.0
+
+
+def unit(vector: Array, where: str) -> Array:
+    """Return a vector of length 1, refused where it has no direction."""
+    size = float(np.abs(vector).max())
+    if size == 0.0:
+        raise FileFormatError(f"{where}: has no length")
+    scaled: Array = vector / size
+    return scaled / float(np.linalg.norm(scaled))

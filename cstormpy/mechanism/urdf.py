@@ -26,8 +26,9 @@ from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.reader_notes import Notes, is_text, kept_link, made, refuse_twice
-from cstormpy.mechanism.rotations import rotation
+from cstormpy.mechanism.reader_notes import Notes, is_text, kept_link, made
+from cstormpy.mechanism.rotations import of_quaternion, rotation, unit
+from cstormpy.mechanism.urdf_elements import by_name, refuse_others, say_what_is_skipped, version_of
 from cstormpy.mechanism.xml_elements import Element
 
 
@@ -82,7 +83,6 @@ _SIZES = {"box": (("size", 3),), "sphere": (("radius", 1),), "cylinder": (("radi
           "capsule": (("radius", 1), ("length", 1))}  # fmt: skip
 """Of the shapes that are drawn, the attributes that tell of their size, and how many numbers each has."""
 
-_PASSED = ("link", "joint", "material")
 _SHOWN = 4
 
 
@@ -100,18 +100,19 @@ class Robot:
 
     def __init__(self, root: Element, hold: bool = False) -> None:
         everything = list(root.within())
-        _refuse_others(root, everything)
+        refuse_others(root, everything)
         self.notes, self._hold = Notes(), hold
-        self._links = _by_name(root, "link")
+        self._version = version_of(root)
+        self._links = by_name(root, "link")
         self._materials = {e.attributes.get("name", ""): e for e in everything if e.tag == "material" and e.children}
-        self._joints = _by_name(root, "joint")
+        self._joints = by_name(root, "joint")
         if not self._links:
             raise FileFormatError(f"line {root.line}: <robot> has no links")
         self._ends = {name: self._connected(name, joint) for name, joint in self._joints.items()}
         self._root = self._find_root()
         self._followers = self._mimics() if hold else {}
         self._standing = self._stand() if self._followers else {}
-        self._say_what_is_skipped(root, [e for e in everything if e.tag == "mesh"])
+        say_what_is_skipped(self.notes, root, everything)
 
     def _connected(self, name: str, joint: Element) -> tuple[str, str]:
         """Return the names of a joint's parent and child."""
@@ -170,12 +171,6 @@ class Robot:
             self.notes.add(f"of several <{tag}> the first is taken", f"{whose} (line {element.line})")
         return found[0] if found else None
 
-    def _say_what_is_skipped(self, root: Element, meshes: list[Element]) -> None:
-        for mesh in meshes:
-            self.notes.add(f"{len(meshes)} meshes are skipped", shown(mesh.attributes.get("filename", "")))
-        for tag in dict.fromkeys(child.tag for child in root.children if child.tag not in _PASSED):
-            self.notes.add("elements that the dynamics do not need are skipped", f"{len(root.all(tag))} <{tag[:40]}>")
-
     # What becomes of them --------------------------------------------------------------------------------
 
     def links(self, floating: bool) -> list[Link]:
@@ -207,7 +202,8 @@ class Robot:
             kinds = {each: self._joints[each].text("type", whose) for each in (name, other) if each in self._joints}
             where = f"line {mimic.line}: "
             if other not in kinds:
-                raise FileFormatError(f"{where}{whose}: mimic: {unknown_name('joint', other, self._joints)}")
+                unknown = unknown_name("joint", other, self._joints)
+                raise FileFormatError(f"{where}{whose}: mimic: {unknown} (mimic='free' lets it move on its own)")
             if not all(kind in (*_ONE, "fixed") for kind in kinds.values()):
                 raise FileFormatError(f"{where}{whose}: mimic: {other!r} and it must have one coordinate each")
             numbers = mimic.number("multiplier", whose, 1.0), mimic.number("offset", whose, 0.0)
@@ -215,8 +211,9 @@ class Robot:
         return found
 
     def _stand(self) -> dict[str, float]:
-        """Return where joints stand that are fixed or follow such, as followers of these do."""
+        """Return where joints stand that are fixed, or follow such, or follow whatever it is by nothing."""
         found = {name: 0.0 for name, joint in self._joints.items() if joint.attributes.get("type") == "fixed"}
+        found = {name: each.offset for name, each in self._followers.items() if each.ratio == 0.0} | found
         while fresh := {
             name: each.ratio * found[each.other] + each.offset
             for name, each in self._followers.items()
@@ -292,7 +289,22 @@ class Robot:
             turns = origin.vector("rpy", whose, (0.0, 0.0, 0.0))
             if any(turns):
                 pose[:3, :3] = rotation(turns)
+            if "quat_xyzw" in origin.attributes and self._quaternions(origin, whose):
+                x, y, z, w = origin.numbers("quat_xyzw", whose, 4)
+                where = f"line {origin.line}: {whose}: <origin>: quat_xyzw"
+                pose[:3, :3] = of_quaternion(unit(np.array([w, x, y, z]), where))
         return pose
+
+    def _quaternions(self, origin: Element, whose: str) -> bool:
+        """Tell whether a file has quaternions: from version 1.1 on, and not beside other angles."""
+        if self._version < (1, 1):
+            what = 'quaternions are skipped where <robot> does not say version="1.1" or a later one'
+            self.notes.add(what, f"{whose} (line {origin.line})")
+            return False
+        if "rpy" in origin.attributes:
+            where = f"line {origin.line}: {whose}: <origin>"
+            raise FileFormatError(f"{where}: has 'rpy' and 'quat_xyzw'; one of them tells of its orientation")
+        return True
 
     def _joint(self, name: str, element: Element) -> Joint:
         whose, where = f"joint {name!r}", f"line {element.line}: "
@@ -300,7 +312,10 @@ class Robot:
         if kind not in _KINDS:
             raise FileFormatError(f"{where}{whose}: {unknown_name('type', kind, _KINDS)}")
         if element.all("mimic") and not self._hold:
-            self.notes.add("joints that mimic others move on their own here", f"{name!r} (line {element.line})")
+            self.notes.add(
+                "joints that mimic others move on their own here (mimic='hold' makes them follow)",
+                f"{name!r} (line {element.line})",
+            )
         if kind == "fixed":
             return made(where, lambda: Fixed(name=name))
         dynamics = self._only(element, "dynamics", whose)
@@ -343,31 +358,3 @@ class Robot:
             )
             or None
         )
-
-
-def _refuse_others(root: Element, everything: list[Element]) -> None:
-    """Refuse what is XML but no URDF, by what it is."""
-    if root.tag != "robot":
-        kinds = {
-            "mujoco": "a model of MuJoCo, which Mechanism.from_mjcf reads",
-            "sdf": "a model of Gazebo (SDF)",
-            "COLLADA": "a mesh",
-        }
-        what = kinds.get(root.tag, f"an XML file of <{root.tag[:40]}>")
-        raise FileFormatError(f"line {root.line}: is {what}; a URDF is a <robot>")
-    for element in everything:
-        if element.tag.startswith("xacro:"):
-            raise FileFormatError(
-                f"line {element.line}: <{element.tag[:40]}>: is a macro of xacro; write its robot with "
-                "'xacro FILE > robot.urdf'"
-            )
-
-
-def _by_name(root: Element, tag: str) -> dict[str, Element]:
-    found: dict[str, Element] = {}
-    lines: dict[str, int | str] = {}
-    for element in root.all(tag):
-        name = element.text("name", tag)
-        refuse_twice(lines, tag, name, element.line)
-        found[name] = element
-    return found

@@ -121,33 +121,43 @@ def parse(text: str | bytes) -> Element:
         parser = expat.ParserCreate("utf-8")  # whatever the text says of the file that it came from
     else:
         parser = expat.ParserCreate()
-    builder = _Builder(parser)
+    text, skipped = _without_lead(text)
+    builder = _Builder(parser, skipped)
     try:
         parser.Parse(text, True)
     except FileFormatError:
         raise
     except expat.ExpatError as error:
-        raise FileFormatError(f"line {error.lineno}: is not XML: {expat.ErrorString(error.code)}") from None
+        raise FileFormatError(f"line {skipped + error.lineno}: is not XML: {expat.ErrorString(error.code)}") from None
     except (ValueError, LookupError):  # Python's own, of an encoding that expat asked it for
         raise FileFormatError("line 1: is not XML: unknown encoding") from None
     assert builder.root is not None  # expat has found one
     return builder.root
 
 
-class _Builder:
-    """Makes elements of what expat finds."""
+def _without_lead(text: bytes) -> tuple[bytes, int]:
+    """Return a text without blanks before its declaration, which expat refuses, and how many lines these were."""
+    bare = text.lstrip(b" \t\r\n")
+    if not bare.startswith(b"<?xml"):
+        return text, 0
+    lead = text[: len(text) - len(bare)].replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return bare, lead.count(b"\n")
 
-    def __init__(self, parser: expat.XMLParserType) -> None:
+
+class _Builder:
+    """Makes elements of what expat finds, behind lines that it is not shown."""
+
+    def __init__(self, parser: expat.XMLParserType, skipped: int = 0) -> None:
         self.root: Element | None = None
         self._open: list[Element] = []
         self._count = 0
-        self._parser = parser
+        self._parser, self._skipped = parser, skipped
         parser.StartElementHandler = self._begin
         parser.EndElementHandler = self._end
         parser.StartDoctypeDeclHandler = self._refuse
 
     def _begin(self, tag: str, attributes: dict[str, str]) -> None:
-        element = Element(tag, attributes, self._parser.CurrentLineNumber)
+        element = Element(tag, attributes, self._skipped + self._parser.CurrentLineNumber)
         self._count += 1
         if self._count > MAX_ELEMENTS:
             raise FileFormatError(f"line {element.line}: has more than {MAX_ELEMENTS} elements")
@@ -164,6 +174,5 @@ class _Builder:
         self._open.pop()
 
     def _refuse(self, name: str, *_: Any) -> None:
-        raise FileFormatError(
-            f"line {self._parser.CurrentLineNumber}: has a document type, {shown(name)}; entities are not read"
-        )
+        line = self._skipped + self._parser.CurrentLineNumber
+        raise FileFormatError(f"line {line}: has a document type, {shown(name)}; entities are not read")

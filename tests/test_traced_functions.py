@@ -85,6 +85,7 @@ IDIOMS = {
     "signs": "return np.copysign(2.0, x) + np.signbit(x) + np.heaviside(x, 0.5) + math.copysign(1.0, x[0])",
     "quotients": "return np.divmod(x, 0.7)[0] + divmod(x[0], 0.7)[1] + x // 0.7",
     "truths": "return np.logical_xor(x > 0, x > 1) + 0.0 + ((x > 0) ^ (x > 1))",
+    "truths as floats": "m = np.asarray(x > 0, dtype=float); return m + m @ m",
     "counts": "return np.count_nonzero(x > 0) + np.cumsum(x > 0) + np.sum(x > 0)",
     "all and any": "return (x > 0).any() * 1.0 + np.all(x > -1) + np.array_equal(x, x[::-1])",
     "nearness": "return np.isclose(x, 1.0) + 0.0 + np.isclose(x[0], [0.3, 0.5, np.inf], atol=0.2)",

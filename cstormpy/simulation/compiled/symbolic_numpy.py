@@ -66,7 +66,7 @@ def _array(value: Any, dtype: Any = None, **options: Any) -> Any:
 
 def _as_array(value: Any, dtype: Any = None, **options: Any) -> Any:
     """Return what is given as an array: itself where it is one."""
-    if isinstance(value, Symbols) and _is_float(dtype):
+    if isinstance(value, Symbols) and _is_float(dtype) and (dtype is None or not are_truths(value)):
         return value
     if not holds_symbols(value) and not isinstance(value, Symbols):
         return np.asarray(value, dtype, **options)

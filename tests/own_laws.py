@@ -42,6 +42,11 @@ def asking_numbers(t, q, qd):
     return -1.0 * qd[1]
 
 
+def asserting(t, q, qd):
+    assert abs(q[1]) < 0.25 and np.isfinite(q).all(), "beyond its range"
+    return 3.0 if q[1] > 0.0 else 2.5
+
+
 def looping(t, q, qd):
     total, k = 0.0, 0
     while total < 1.0 and k < 10:

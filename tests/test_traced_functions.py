@@ -8,7 +8,7 @@ import threading
 
 import numpy as np
 import pytest
-from own_laws import controlled
+from own_laws import asserting, controlled
 from random_functions import random_function
 from test_graph import machine_values
 
@@ -134,6 +134,50 @@ def test_what_cannot_be_written_down_is_refused(name):
     """Sums of truths were, and gave 2 for True + True."""
     with pytest.raises(SymbolicBranch):
         traced(REFUSED[name])
+
+
+def ranged(t, q, qd):
+    if abs(q[1]) > 0.25:
+        raise ValueError(f"the elbow is beyond its range: {q[1]:.3f} rad, {q}")
+    return 3.0
+
+
+class Ranged:
+    gain = 3.0
+
+    def torque(self, t, q, qd):
+        if q[1] > 0.25:
+            self.fall(q)
+        return self.gain
+
+    def fall(self, q):
+        raise ArithmeticError(f"it fell at {q[0]:.2f}")
+
+
+@pytest.mark.parametrize("law", [ranged, asserting, Ranged()], ids=["raise", "assert", "in a method"])
+def test_an_error_of_ones_own_ends_a_run_alike_in_both_engines(law):
+    told = []
+    for engine in ("interpreted", "compiled"):
+        sim, bd = controlled(law, engine)
+        out = sim.run(bd, T=1.0, solver="RK4", dt=0.01)
+        assert sim.explain(bd).splitlines()[-1].split(maxsplit=1) == ["ctl", "output: traced"]
+        told.append((out.status, out.message, out.t[-1]))
+    assert told[0] == told[1] and told[0][0] == "failed" and 0.0 < told[0][2] < 0.5
+
+
+def test_what_must_not_fail_on_one_way_may_on_another():
+    """A matrix that is singular on the way that is not taken ends no run."""
+
+    def law(t, q, qd):
+        if q[1] > -5.0:
+            return -qd[1] - np.linalg.solve(np.diag([1.0, 2.0 + q[0] ** 2]), q)[1]
+        return np.linalg.solve(np.zeros((2, 2)) * q[0], q)[1]
+
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim, bd = controlled(law, engine)
+        ends.append(sim.run(bd, T=0.3, solver="RK4", dt=0.01, on_error="raise").x[-1])
+    np.testing.assert_allclose(*ends, atol=1e-9)
 
 
 ACTED = []

@@ -36,11 +36,13 @@ class Graph:
     nodes : list of Node
     required : list of Node
         Numbers that are 0 where all goes well, see `require_zero`.
+    written : str
+        The refusal of the first text of a symbol that was made while truths were told: it may be that of an error.
     call_table : CallTable or None
         How functions are called from it, see `external`; None where they cannot be.
     """
 
-    __slots__ = ("_answer", "_conditions", "_known", "call_table", "legible", "nodes", "required")
+    __slots__ = ("_answer", "_conditions", "_known", "call_table", "legible", "nodes", "required", "written")
 
     def __init__(self, legible: bool = True) -> None:
         self.legible = legible
@@ -49,6 +51,7 @@ class Graph:
         self.call_table: Any = None
         self._conditions: list[Any] = []
         self._answer: Callable[[Node], bool] | None = None
+        self.written = ""
         self._known: dict[tuple[Any, ...], Node] = {}
 
     def make(self, primitive: Primitive, args: tuple[Any, ...], data: Any = None) -> Node:
@@ -79,11 +82,12 @@ class Graph:
     @contextmanager
     def under(self, condition: Any) -> Iterator[None]:
         """Have what is required within the ``with`` block be required only where a condition holds too."""
+        place = len(self._conditions)
         self._conditions.append(condition)
         try:
             yield
         finally:
-            self._conditions.pop()
+            del self._conditions[place]  # what has been supposed meanwhile stays
 
     @contextmanager
     def answering(self, answer: Callable[[Node], bool]) -> Iterator[None]:
@@ -99,6 +103,13 @@ class Graph:
     def suppose(self, condition: Any) -> None:
         """Have what is required from now on be required only where a condition holds too, up to the next answers."""
         self._conditions.append(condition)
+
+    def text(self, node: Node) -> str:
+        """Return a text for a symbol, which stands for none of its values; refuse where no truths are told."""
+        if self._answer is None:
+            raise AskedForNumber(_refusal(node))
+        self.written = self.written or _refusal(node)
+        return "…"
 
     def truth(self, node: Node) -> bool:
         """Return whether a condition holds, a number being one where it is not 0; refuse where nobody knows."""
@@ -359,10 +370,10 @@ class Node(Symbol):
         return object.__hash__(self) if self.graph.legible else int(self._refuse())
 
     def __repr__(self) -> str:
-        return short(self) if self.graph.legible else str(self._refuse())
+        return short(self) if self.graph.legible else self.graph.text(self)
 
     def __format__(self, form: str) -> str:
-        return format(short(self), form) if self.graph.legible and not form else str(self._refuse())
+        return format(short(self), form) if self.graph.legible and not form else self.graph.text(self)
 
     def __iter__(self) -> Any:
         raise InvalidType("a symbol is one number, it has no parts")

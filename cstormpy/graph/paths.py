@@ -2,11 +2,14 @@
 
 A function is called once for each way. Whenever it asks for a truth that is not known it gets an answer: first True,
 and in a later call, with the same answers before, False. What it returns on the ways is chosen by the conditions that
-it has asked for.
+it has asked for. A way that ends with an error of its own, by ``raise`` or ``assert``, gives nothing: what is written
+down fails where its conditions hold (`Graph.require`).
 """
 
 from __future__ import annotations
 
+import dis
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,12 +18,15 @@ import numpy as np
 from cstormpy.graph import primitives as p
 from cstormpy.graph.arrays import Symbols
 from cstormpy.graph.elementwise import elementwise
-from cstormpy.graph.nodes import Graph, Node, SymbolicBranch, where
+from cstormpy.graph.nodes import AskedForNumber, Graph, Node, SymbolicBranch, where
 
 #: So many ways are followed, and so many answers given on each of them: a loop may ask without end.
 _WAYS, _ANSWERS = 32, 64
 _NUMBERS = (bool, int, float, np.number, np.bool_, Node)
 
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+#: What a way gives that ends with an error.
+_FAILS = object()
 #: The answers of a way: the condition that was asked for, and what it was told.
 _Way = list[tuple[Node, bool]]
 
@@ -65,7 +71,10 @@ def on_all_ways(
         while way and not way[-1][1]:
             way.pop()
         if not way:
-            return _chosen(found, 0)
+            chosen = _chosen(found, 0)
+            if chosen is _FAILS:
+                raise SymbolicBranch("it raises an error on all ways through its conditions")
+            return chosen
         if len(found) == _WAYS:
             raise SymbolicBranch(f"there are more than {_WAYS} ways through its conditions")
         way[-1] = (way[-1][0], False)
@@ -95,11 +104,23 @@ def _followed(graph: Graph, ask: Callable[[], Any], way: _Way, refusal: Callable
             graph.suppose(condition if told else ~condition)
         return known[condition.index]
 
+    graph.written = ""
     with graph.answering(answer):
         try:
             result = ask()
         except SystemExit:
             raise SymbolicBranch("it leaves the program, on a way that need not be taken") from None
+        except SymbolicBranch:
+            raise
+        except Exception as error:
+            if not given or not _is_raised(error):
+                if graph.written:
+                    raise AskedForNumber(graph.written) from error
+                raise
+            graph.require(1.0)
+            result = _FAILS
+    if graph.written and result is not _FAILS:
+        raise AskedForNumber(graph.written)
     if given != len(way):
         raise SymbolicBranch("it asks for something else each time that it is called")
     return result
@@ -114,10 +135,26 @@ def _chosen(found: list[tuple[_Way, Any]], depth: int) -> Any:
     return _either(condition, *(_chosen(side, depth + 1) for side in sides))
 
 
+def _is_raised(error: Exception) -> bool:
+    """Tell whether an error was raised by a statement of the user, and not by what it called."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    code, module = trace.tb_frame.f_code, str(trace.tb_frame.f_globals.get("__name__"))
+    path = code.co_filename
+    if module.partition(".")[0] == "cstormpy" or "site-packages" in path or path.startswith(_LIBRARY):
+        return False
+    return any(step.offset == trace.tb_lasti and step.opname == "RAISE_VARARGS" for step in dis.get_instructions(code))
+
+
 def _either(condition: Node, a: Any, b: Any) -> Any:
     """Return a where a condition holds, else b, part by part."""
-    if a is b:
+    if a is b or b is _FAILS:
         return a
+    if a is _FAILS:
+        return b
     if isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
         if _is_truth(a) and _is_truth(b):
             return (condition & a) | (~condition & b)

@@ -102,8 +102,10 @@ _CHAINS: dict[str, Any] = {"max": _chain(np.maximum, max), "min": _chain(np.mini
 _BUILTINS = {**_CHAINS, "isinstance": _isinstance, "type": _type, "round": _round}
 _BUILTINS |= {"float": Number(float), "int": Number(int)}
 #: What does more than to return something, each time that it is called.
-_EACH_TIME = ("breakpoint", "eval", "exec", "exit", "globals", "input", "open", "print", "quit", "setattr")
-_EACH_TIME += ("GeneratorExit", "KeyboardInterrupt", "SystemExit")  # not even by raising these
+_EACH_TIME = (
+    "breakpoint", "eval", "exec", "exit", "globals", "input", "open", "print", "quit", "setattr",
+    "GeneratorExit", "KeyboardInterrupt", "SystemExit",
+)  # fmt: skip
 _BUILTINS |= {name: refusing(f"it calls {name}() each time") for name in _EACH_TIME}
 _MATH = types.SimpleNamespace(**{**vars(math), **{k: _on_symbols(getattr(math, k), f) for k, f in _AS_NUMPY.items()}})
 _OWN = {id(getattr(math, k)): getattr(_MATH, k) for k in _AS_NUMPY} | {id(math): _MATH}

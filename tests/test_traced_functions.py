@@ -86,6 +86,7 @@ IDIOMS = {
     "quotients": "return np.divmod(x, 0.7)[0] + divmod(x[0], 0.7)[1] + x // 0.7",
     "truths": "return np.logical_xor(x > 0, x > 1) + 0.0 + ((x > 0) ^ (x > 1))",
     "truths as floats": "m = np.asarray(x > 0, dtype=float); return m + m @ m",
+    "a truth and truths": "return np.sum((x[0] > 0) * (np.array([1.0, -1.0]) > 0)) + x",
     "counts": "return np.count_nonzero(x > 0) + np.cumsum(x > 0) + np.sum(x > 0)",
     "all and any": "return (x > 0).any() * 1.0 + np.all(x > -1) + np.array_equal(x, x[::-1])",
     "nearness": "return np.isclose(x, 1.0) + 0.0 + np.isclose(x[0], [0.3, 0.5, np.inf], atol=0.2)",
@@ -190,6 +191,11 @@ def logging_law(t, q, qd):
     return -qd[1]
 
 
+def telling_law(t, q, qd):
+    LOG.warning(f"it fell at {t:.3f}")
+    return -qd[1]
+
+
 def starting_law(t, q, qd):
     if abs(q[0]) > 50.0:
         threading.Thread(target=ACTED.append, args=(1,)).start()
@@ -241,9 +247,10 @@ def test_nothing_is_done_on_a_way_that_no_run_takes(law, caplog, capsys):
     assert said == [] == ACTED
 
 
-def test_what_is_done_in_a_run_is_done_each_time(caplog):
+@pytest.mark.parametrize(("law", "first"), [(logging_law, 0.5), (telling_law, 0.0)])
+def test_what_is_done_in_a_run_is_done_each_time(law, first, caplog):
     caplog.set_level(logging.WARNING)
-    sim, bd = controlled(logging_law, "compiled")
+    sim, bd = controlled(law, "compiled")
     sim.run(bd, T=1.0, solver="RK4", dt=0.1)
     times = [float(text.split()[-1]) for text in caplog.messages if text.startswith("it fell")]
-    assert len(times) >= 20 and min(times) > 0.5
+    assert len(times) >= 20 and min(times) >= first

@@ -56,7 +56,7 @@ class Symbols(np.ndarray[Any, Any]):
         floats: list[tuple[Any, Any]] = []
 
         def converted(value: Any) -> Any:
-            if isinstance(value, (list, tuple)):
+            if type(value) in (list, tuple):
                 return type(value)(map(converted, value))
             if isinstance(value, Symbols):
                 floats.append((value, _as_floats(value)))

@@ -37,12 +37,22 @@ class Graph:
     required : list of Node
         Numbers that are 0 where all goes well, see `require_zero`.
     written : str
-        The refusal of the first text of a symbol that was made while truths were told: it may be that of an error.
+        The refusal of the first text of a symbol that was made on a supposed way: it may be that of an error.
     call_table : CallTable or None
         How functions are called from it, see `external`; None where they cannot be.
     """
 
-    __slots__ = ("_answer", "_conditions", "_known", "call_table", "legible", "nodes", "required", "written")
+    __slots__ = (
+        "_answer",
+        "_conditions",
+        "_known",
+        "_supposed",
+        "call_table",
+        "legible",
+        "nodes",
+        "required",
+        "written",
+    )
 
     def __init__(self, legible: bool = True) -> None:
         self.legible = legible
@@ -51,6 +61,7 @@ class Graph:
         self.call_table: Any = None
         self._conditions: list[Any] = []
         self._answer: Callable[[Node], bool] | None = None
+        self._supposed = False
         self.written = ""
         self._known: dict[tuple[Any, ...], Node] = {}
 
@@ -92,21 +103,22 @@ class Graph:
     @contextmanager
     def answering(self, answer: Callable[[Node], bool]) -> Iterator[None]:
         """Have the truth of nodes told within the ``with`` block, which is unknown else; see `paths`."""
-        before, supposed = self._answer, len(self._conditions)
-        self._answer = answer
+        before, place = (self._answer, self._supposed), len(self._conditions)
+        self._answer, self._supposed = answer, False
         try:
             yield
         finally:
-            self._answer = before
-            del self._conditions[supposed:]
+            self._answer, self._supposed = before
+            del self._conditions[place:]
 
     def suppose(self, condition: Any) -> None:
         """Have what is required from now on be required only where a condition holds too, up to the next answers."""
         self._conditions.append(condition)
+        self._supposed = True
 
     def text(self, node: Node) -> str:
-        """Return a text for a symbol, which stands for none of its values; refuse where no truths are told."""
-        if self._answer is None:
+        """Return a text for a symbol, which stands for none of its values; refuse where no truth has been told."""
+        if not self._supposed:
             raise AskedForNumber(_refusal(node))
         self.written = self.written or _refusal(node)
         return "…"
@@ -163,7 +175,7 @@ _ADDS_TRUTHS = "it adds truths, True + True, which is True in NumPy and 2 in Pyt
 
 
 def _is_truth(x: Any) -> bool:
-    return isinstance(x, bool) or getattr(getattr(x, "dtype", None), "kind", "") == "b"
+    return isinstance(x, bool) or (getattr(x, "ndim", 1) == 0 and x.dtype.kind == "b")
 
 
 def _operator(primitive: Primitive, swapped: bool = False) -> Callable[[Any, Any], Any]:

@@ -253,7 +253,6 @@ JUMPING = {
 SMOOTH = {
     "steep": lambda x: 1.5 + math.tanh(1000.0 * (0.77 - x)),
     "kink": lambda x: 1.0 + abs(x - 0.77),
-    "root": lambda x: 1.0 + math.sqrt(abs(x - 0.77)),
     "constant": lambda x: 1.0,
 }
 

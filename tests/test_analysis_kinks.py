@@ -24,6 +24,11 @@ BLOCKS = {
     "jumping function": lambda bd: bd.FUNCTION(lambda u: np.where(u > 0.2, 0.4, 0.0), name="law"),
     "an if that jumps": lambda bd: bd.FUNCTION(lambda u: 0.4 if u > 0.2 else 0.0, name="law"),
 }
+#: Slopes without bound where a number passes zero.
+STEEP = {
+    "root": lambda bd: bd.FUNCTION(lambda u: np.sqrt(np.abs(u)) * np.sign(u), name="law"),
+    "power": lambda bd: bd.FUNCTION(lambda u: np.abs(u) ** 0.7 * np.sign(u) if u != 0.0 else 0.0, name="law"),
+}
 #: What a run locates, and computes the same.
 LOCATED = dict.fromkeys(("function", "an if", "CLIP"), "saturation")
 LOCATED |= dict.fromkeys(("jumping function", "an if that jumps"), "compared")
@@ -39,7 +44,7 @@ def oscillator(sim, block, gain=1.0, source="x"):
     """Return ẍ = −4 x − 0.3 ẋ − 1.5 law(gain x), and the integral of x²."""
     bd = sim.blockdiagram()
     x, v, cost = bd.INTEGRATOR(1.0, name="x"), bd.INTEGRATOR(0.0, name="v"), bd.INTEGRATOR(name="cost")
-    made, given = BLOCKS[block](bd), bd.GAIN(gain, name="gain")
+    made, given = {**BLOCKS, **STEEP}[block](bd), bd.GAIN(gain, name="gain")
     law, first = made[::-1] if isinstance(made, tuple) else (made, made)
     rate = bd.SUM("+++", name="rate")
     for k, (taken, name, factor) in enumerate([(x, "k", -4.0), (v, "c", -0.3), (law, "b", -1.5)]):
@@ -93,6 +98,19 @@ def test_two_borders_within_a_step_are_both_located(block, gain):
     found = sim.gradient(bd, "cost", ["k.K", "b.K"], T=3.0, solver="RK4", dt=0.05)
     truth = [differenced(LOCATED.get(block, block), gain, "x", name, 1e-6) for name in ("k.K", "b.K")]
     np.testing.assert_allclose(found.gradient, truth, rtol=0, atol=1e-4 * np.abs(truth).max())
+
+
+@pytest.mark.parametrize(
+    ("options", "within"), [({}, 5e-3), ({"rtol": 1e-9}, 3e-3), ({"solver": "RK4", "dt": 1e-3}, 5e-3)]
+)
+@pytest.mark.parametrize("block", STEEP)
+def test_steps_do_not_end_where_a_slope_has_no_bound(block, options, within):
+    """They carried that slope: of a root the gradient was 800 to a thousand million times too large, without a word."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    found = sim.gradient(oscillator(sim, block, 1.0, "v"), "cost", ["k.K", "b.K"], T=3.0, **options)
+    truth = [differenced(block, 1.0, "v", name) for name in ("k.K", "b.K")]
+    np.testing.assert_allclose(found.gradient, truth, rtol=0, atol=within * np.abs(truth).max())
+    assert len(found.notes) == 1 and found.notes[0].startswith("the slope of law grows without bound at t = ")
 
 
 @pytest.mark.parametrize("options", [{}, {"solver": "RK4", "dt": 0.02}], ids=str)

@@ -25,6 +25,8 @@ _CLOSE, _MOST_ASIDE = 1e-13, 12
 _ROUNDED, _ABRUPT = 1e-6, 1e3
 #: A guard that changes more slowly than this part of its scale grazes zero rather than crosses it.
 _GRAZES = 1e-9
+#: Where the tangents of stages differ by more than this factor a slope grows without bound.
+_STEEP = 300.0
 
 #: Time and state.
 _Point = tuple[float, Array]
@@ -83,7 +85,8 @@ class LocatingRun(Run):
             raise DiagramError(
                 f"gradient: the run cannot go on at t = {t:.9g}: a signal is not finite; take shorter steps"
             )
-        if early and self._steps_aside(end, sides):
+        fresh = [*np.flatnonzero(s.crossed(sides)).tolist(), *early] if crossed else early
+        if self._is_steep(fresh, end, sides) or (early and self._steps_aside(end, sides)):
             return
         if not crossed:  # the way there leads beyond a jump and back, however short it is
             if not self._gives_up(early, t, sides[0], end - t):
@@ -134,11 +137,7 @@ class LocatingRun(Run):
         s = self.steps_of
         if self._aside == _MOST_ASIDE:  # it goes along the jump
             return False
-
-        def beyond(middle: float) -> bool:
-            return bool(s.crossed(sides).any()) or bool(s.crossed_at_stages(self.t, middle, self.x, sides))
-
-        low, _ = self._halved(end, beyond)
+        low, _ = self._halved(end, lambda middle: self._is_beyond(middle, sides))
         if low - self.t <= _CLOSE * max(1.0, abs(low)):
             return False
         self._aside += 1
@@ -169,16 +168,52 @@ class LocatingRun(Run):
         self._give_up(found, t)
         return bool(found)
 
+    def _is_steep(self, fired: list[int], end: float, sides: Array) -> bool:
+        """Look no more at switches at which a slope has no bound, as that of a root of zero; tell whether it does so.
+
+        A step that ended there would carry that slope. Of each switch it is found out the first time that it fires: up
+        to it, the tangents of the stages are far apart.
+        """
+        detectors, s = self.simstate.crossing_detectors, self.steps_of
+        fresh = sorted({i for i in fired if isinstance(d := detectors[i][0], Switch) and not d.known})
+        low = self._halved(end, lambda middle: self._is_beyond(middle, sides))[0] if fresh else self.t
+        if low == self.t:
+            return False
+        self._partial(low, self.x.copy(), self.dx.copy())
+        for i in fresh:
+            detectors[i][0].known = True
+        slopes = np.sort(np.abs(s.dK).max(axis=(0, 2)))
+        if slopes[-1] <= _STEEP * slopes[1]:
+            return False
+        names = ", ".join(dict.fromkeys(str(detectors[i][0].name) for i in fresh))
+        self.notes.append(
+            f"the slope of {names} grows without bound at t = {low:.6g}, so that the derivative is as exact there as "
+            "steps are short: give a lesser rtol, or make it smooth there"
+        )
+        self._forget(fresh)
+        return True
+
+    def _is_beyond(self, end: float, sides: Array) -> bool:
+        """Tell whether the step just taken to a time, or a stage of it, is beyond a switch."""
+        s = self.steps_of
+        return bool(s.crossed(sides).any()) or bool(s.crossed_at_stages(self.t, end, self.x, sides))
+
     def _give_up(self, switches: list[int], t: float) -> None:
-        for i in reversed(switches):
-            switch = self.simstate.crossing_detectors.pop(i)[0]
-            self.steps_of.forget(i)
-            del self.crossings.before[i], self.crossings.fired_at[i]
+        for switch in self._forget(switches):
             if switch.jumps:
                 self.notes.append(
                     f"{switch.name} jumps to and fro at t = {t:.6g}; that it does so earlier or later is not in the "
                     "derivative, which can be far off: make it smooth there"
                 )
+
+    def _forget(self, switches: list[int]) -> list[Switch]:
+        """Look no more at some switches, and return them."""
+        found = []
+        for i in reversed(switches):
+            found.append(self.simstate.crossing_detectors.pop(i)[0])
+            self.steps_of.forget(i)
+            del self.crossings.before[i], self.crossings.fired_at[i]
+        return found
 
     def _leads(self, fired: list[int], near: _Point, far: _Point, before: Array) -> list[int]:
         """Return which of the guards that have fired say when: none that a jump elsewhere has taken across zero."""

@@ -29,12 +29,18 @@ class Switch:
         value(t, x): the number.
     jumps : bool
         Whether something jumps there, and does not only bend.
+
+    Attributes
+    ----------
+    known : bool
+        Whether it has been looked at what slopes are like there.
     """
 
     direction, acts, listed = 0.0, False, False
 
     def __init__(self, name: str, value: Callable[[float, Array], float], jumps: bool) -> None:
         self.name, self._value, self.jumps = name, value, jumps
+        self.known = False
         self._times: list[float] = []
         self._size = 0.0
 

@@ -251,6 +251,7 @@ JUMPING = {
     "stairs": of_digits(lambda x: 1.0 + math.floor(x / 0.001) * 0.001),
 }
 SMOOTH = {
+    "constant, then a slope": lambda x: 1.0 if x < 0.76 else 1.0 + 0.2 * (x - 0.76),
     "steep": lambda x: 1.5 + math.tanh(1000.0 * (0.77 - x)),
     "kink": lambda x: 1.0 + abs(x - 0.77),
     "constant": lambda x: 1.0,

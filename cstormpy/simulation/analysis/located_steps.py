@@ -25,8 +25,8 @@ _CLOSE, _MOST_ASIDE = 1e-13, 12
 _ROUNDED, _ABRUPT = 1e-6, 1e3
 #: A guard that changes more slowly than this part of its scale grazes zero rather than crosses it.
 _GRAZES = 1e-9
-#: Where the tangents of stages differ by more than this factor a slope grows without bound.
-_STEEP = 300.0
+#: So far before a switch, for the step, slopes are compared, and if they grow by so much they have no bound.
+_BEFORE, _STEEP = (1e-3, 1e-9), 20.0
 
 #: Time and state.
 _Point = tuple[float, Array]
@@ -134,7 +134,6 @@ class LocatingRun(Run):
 
         What is left to the jump is soon so short that it does not matter what its stages see.
         """
-        s = self.steps_of
         if self._aside == _MOST_ASIDE:  # it goes along the jump
             return False
         low, _ = self._halved(end, lambda middle: self._is_beyond(middle, sides))
@@ -171,19 +170,22 @@ class LocatingRun(Run):
     def _is_steep(self, fired: list[int], end: float, sides: Array) -> bool:
         """Look no more at switches at which a slope has no bound, as that of a root of zero; tell whether it does so.
 
-        A step that ended there would carry that slope. Of each switch it is found out the first time that it fires: up
-        to it, the tangents of the stages are far apart.
+        A step that ended there would carry that slope. Of each switch it is found out the first time that it fires: the
+        slopes of stages grow, the closer these come.
         """
         detectors, s = self.simstate.crossing_detectors, self.steps_of
         fresh = sorted({i for i in fired if isinstance(d := detectors[i][0], Switch) and not d.known})
         low = self._halved(end, lambda middle: self._is_beyond(middle, sides))[0] if fresh else self.t
-        if low == self.t:
+        before = [low - part * (end - self.t) for part in _BEFORE]
+        if not fresh or before[0] <= self.t:
             return False
-        self._partial(low, self.x.copy(), self.dx.copy())
         for i in fresh:
             detectors[i][0].known = True
-        slopes = np.sort(np.abs(s.dK).max(axis=(0, 2)))
-        if slopes[-1] <= _STEEP * slopes[1]:
+        slopes = []
+        for time in before:
+            self._partial(time, self.x.copy(), self.dx.copy())
+            slopes.append(float(np.abs(s.dK).max(initial=0.0)))
+        if not slopes[1] > _STEEP * slopes[0]:
             return False
         names = ", ".join(dict.fromkeys(str(detectors[i][0].name) for i in fresh))
         self.notes.append(

@@ -100,7 +100,7 @@ IDIOMS = {
     "a part of it": "A = np.zeros((2, 2)); B = np.ravel(A); B[3] = x[0]; C = A.T; C[0, 1] = x[1]; return A[1]",
     "a copy of it": "A = x.astype(float); A[0] = 9.0; B = np.array(x); B[1] = 9.0; return x + A + B",
     "a loop that is left": "s = 0.0\n    for v in x:\n        if v > 1.0: break\n        s += v\n    return s",
-    "a chain": "return x[0] if 0 < x[0] < 1 else x[1] if x[1] > 0 and not x[2] > 0 else [v for v in sorted([*x])][1]",
+    "a chain": "return x[0] if 0 < x[0] < 1 else x[1] if x[1] > 0 and not x[2] > 0 else sorted([*x[:2]])[1]",
     "unlike kinds": "return [x[0], 1.0] if x[0] > 0 else np.array([x[1], 2]) if x[1] > 0 else (0, True)",
 }
 

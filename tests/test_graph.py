@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from cstormpy.graph import Graph, SymbolicBranch, module, sections
+from cstormpy.graph import Graph, SymbolicBranch, module, registers
 from cstormpy.graph import primitives as p
 from cstormpy.graph import routine as graph_routine
 from cstormpy.graph.arrays import symbols
@@ -316,7 +316,7 @@ def test_sections_of_a_long_line_compute_what_it_does(monkeypatch, lanes, sectio
         return y, z, outcomes
 
     whole = call()
-    monkeypatch.setattr(sections, "SECTION", section)
+    monkeypatch.setattr(registers, "SECTION", section)
     monkeypatch.setattr(graph_routine, "LATE", 0)
     monkeypatch.setattr(graph_routine, "LONG", 0)
     assert text_for_rows(routine).count("define internal i1") > 3
@@ -324,6 +324,48 @@ def test_sections_of_a_long_line_compute_what_it_does(monkeypatch, lanes, sectio
     for a, b in zip(whole[:2], cut[:2], strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-14)
     assert whole[2] == cut[2] == [-1, count - lanes, count - lanes]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_registers_of_a_long_line_hold_what_it_needs(monkeypatch, seed):
+    """Random sums, products, choices and calls of functions, of which most wait in memory until they are needed."""
+    rng, graph = np.random.default_rng(seed), Graph()
+    numbers, truths = [*graph.inputs("x", 11), *graph.inputs("s", 3)], [graph.inputs("x", 11)[0] > 0.0]
+    functions = np.add, np.subtract, np.multiply, np.subtract, np.add, np.maximum, np.arctan2
+    for _ in range(400):
+        a, b, c = (numbers[-int(k)] for k in np.minimum(rng.geometric(0.04, 3), len(numbers)))
+        truth = truths[-1 - int(min(rng.geometric(0.3), len(truths) - 1))]
+        kind = rng.integers(12)
+        if kind < 7:
+            numbers.append(functions[kind](a, b))
+        elif kind == 7:
+            numbers.append(np.sin(a) * np.cos(a) + np.tanh(c))
+        elif kind == 8:
+            truths.append((a > b) & truth if rng.integers(2) else ~(a < c))
+        elif kind == 9:
+            numbers.append(where(truth, a, b))
+        else:
+            numbers.append(a * b + c if kind == 10 else c - np.tanh(a) * b)
+        numbers[-1] = np.arctan(numbers[-1])
+    outputs = {"y": [*numbers[-40:], 1.5, numbers[3], numbers[12]], "z": [numbers[-1]]}
+    shapes = {"x": (11,), "y": (43,), "z": (1,)}
+    status = where(numbers[-2] > 9.0, 4.0, 0.0)
+    routine = Routine("f", {"s": 3}, {"x": 11}, outputs, status, divisible=True, watchful=True)
+    s, x = rng.normal(size=3), rng.normal(size=(19, 11))
+    one = caller(Machine(text_for_one(routine, shapes)), "f", [s], list(shapes.values()))
+    cut = {"SECTION": 61, "KEPT": 13, "KEPT_OF_FEW": 8, "_REACH": 1024, "_FAR": int(rng.integers(2, 50))}
+    for name, value in cut.items():
+        monkeypatch.setattr(registers, name, value)
+    monkeypatch.setattr(graph_routine, "LONG", 0)
+    text = text_for_rows(routine, shapes)
+    assert text.count("_section3(") == 2 and text.count("= getelementptr inbounds double, ptr %waiting, ") > 2
+    rows = batch_caller(Machine(text), "f", [s], list(shapes.values()))
+    y, z, alone, last = np.zeros((19, 43)), np.zeros((19, 1)), np.zeros(43), np.zeros(1)
+    assert rows(x, y, z, 0, 19) == -1
+    for k in range(19):
+        assert one(x[k], alone, last) == 0
+        np.testing.assert_allclose(y[k], alone, rtol=0, atol=1e-13)
+        assert abs(z[k] - last) < 1e-13
 
 
 def call_of_square():

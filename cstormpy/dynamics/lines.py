@@ -38,7 +38,7 @@ _NONE = np.zeros(0)
 #: Seconds that building takes for each operation, of one sample and of rows: rough, as they only decide when to begin.
 _BUILDING = 6e-5
 #: Seconds by which a line is faster than the loops, for each of its operations and each sample (measured).
-_GAIN = {("one", False): 5e-11, ("one", True): 1.5e-10, ("rows", False): 1e-10, ("rows", True): 1.2e-10}
+_GAIN = {("one", False): 5e-11, ("one", True): 1.5e-10, ("rows", False): 3e-11, ("rows", True): 6e-11}
 #: Building that takes no longer [s] is not thought about twice where many samples are to come.
 _SHORT = {"one": 0.1, "rows": 0.7}
 #: Whoever asks for so many rows at once will ask for more.
@@ -54,6 +54,8 @@ _LOADING, _COMPILING = 1.2, 20.0
 #: The most operations of a line that stands in for loops that are not there: from here on building takes longer than by
 #: the operation (measured: 2 s for 24 000, 17 s for 62 000).
 _STANDING_IN = 40_000
+#: The most operations of a line for rows, whose building then takes some ten seconds.
+_MOST = 140_000
 
 
 class Line:
@@ -91,7 +93,7 @@ class Line:
         return self._machines[kind]
 
     def _is_large(self, kind: str) -> bool:
-        return self._n > LARGEST[kind, self._question.sensitivities]
+        return self._n > LARGEST[kind, self._question.sensitivities] or self._operations > _MOST
 
     def _yields(self, kind: str) -> bool:
         """Tell whether the loops are the way for a large mechanism: they are there, or are so sooner than its line."""

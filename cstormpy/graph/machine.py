@@ -11,6 +11,9 @@ from typing import Any
 #: Of the optimisation passes: level 2 brings straight lines nothing and costs building time (measured).
 _LEVEL = 1
 
+#: A module whose text begins so is compiled without LLVM's passes: what it loads and when is part of its plan.
+AS_IT_IS = "; as it is\n"
+
 _lock = threading.Lock()  # LLVM's parser and passes share a context
 
 
@@ -115,7 +118,7 @@ class Machine:
             module = llvm.parse_assembly(text or "; kept")
             module.name = hashlib.sha256(text.encode() or code).hexdigest()[:16]
             made: list[bytes] = []
-            if text:
+            if text and not text.startswith(AS_IT_IS):
                 self._optimise(module, unrolled)
             self._engine = llvm.create_mcjit_compiler(module, _own_machine(0 if quick else _LEVEL))
             self._engine.set_object_cache(lambda _, buffer: made.append(bytes(buffer)), lambda _: code or None)

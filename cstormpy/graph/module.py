@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from cstormpy.graph.calls import batch_text, call_text
 from cstormpy.graph.emission import LANES, Emitter, declarations, supplements
-from cstormpy.graph.machine import has_vectors_of_eight
+from cstormpy.graph.machine import AS_IT_IS, has_vectors_of_eight
 from cstormpy.graph.routine import Routine
 
 #: Operations beyond which fewer lanes are faster where `LANES` numbers take two registers: half as much waits in memory
@@ -29,7 +29,7 @@ def text_for_rows(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None
     parts = [routine.many(e, lanes_for(routine))]
     if shapes is not None:
         parts.append(batch_text(routine, shapes, e))
-    return _whole(parts, e)
+    return AS_IT_IS * routine.is_long + _whole(parts, e)
 
 
 def text_for_one(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None = None, *more: Routine) -> str:

@@ -435,17 +435,21 @@ def alive(outputs: Iterable[Any]) -> list[Node]:
     return [found[k] for k in sorted(found)]
 
 
-def in_late_order(nodes: Sequence[Node], late: int) -> list[Node]:
-    """Return nodes in their order, but for those whose index is less than `late`: these wait until they are needed."""
+def in_late_order(nodes: Sequence[Node], late: int, wanted: Sequence[Any] = ()) -> list[Node]:
+    """Return nodes in their order, but for those whose index is less than `late`: these wait until they are needed.
+
+    Behind the others that is by what is wanted, in its order.
+    """
     order: list[Node] = []
     seen: set[int] = set()
-    for root in nodes:
-        stack = [root] if root.index >= late else []
+    roots = [node for node in nodes if node.index >= late]
+    for root in [*roots, *(x for x in wanted if isinstance(x, Node))]:
+        stack = [root]
         while stack:
             node = stack[-1]
-            wanted = [a for a in node.args if isinstance(a, Node) and a.index not in seen]
-            if wanted and node.index not in seen:
-                stack.append(wanted[0])
+            missing = next((a for a in node.args if isinstance(a, Node) and a.index not in seen), None)
+            if missing is not None and node.index not in seen:
+                stack.append(missing)
                 continue
             stack.pop()
             if node.index not in seen:

@@ -13,6 +13,7 @@ comparison, and only `AND`, `OR`, `NOT` and the condition of `SELECT` take one.
 ``text``       how it is written in Python, and in C where ``in_c`` says nothing else
 ``of_table``   whether all arguments but the first are the numbers of a table, one argument of ``in_c``
 ``named``      whether its name says all about its code, as long as the sources are the same
+``called``     whether its code calls a function, which needs all registers
 =============  ============================================================================================
 """
 
@@ -52,6 +53,7 @@ class Primitive:
     in_c: str = ""
     of_table: bool = False
     named: bool = True
+    called: bool = False
 
 
 #: Every primitive by its name.
@@ -346,12 +348,14 @@ def _library(name: str, partial: Rule, numpy: str = "", arity: int = 1, **more: 
     """Define a function of the C library, called lane by lane; `numpy` is how NumPy calls it."""
     places = ", ".join(["{}"] * arity)
     code = lambda e, *args: e.library(name, *args)  # noqa: E731
-    return _define(name, arity, _numpy(numpy or name), f"{name}({places})", code, partial, **more)
+    return _define(name, arity, _numpy(numpy or name), f"{name}({places})", code, partial, called=True, **more)
 
 
-SIN: Primitive = _define("sin", 1, _numpy("sin"), "sin({})", lambda e, a: e.sincos(a)[0], lambda r, a: (apply(COS, a),))
+SIN: Primitive = _define(
+    "sin", 1, _numpy("sin"), "sin({})", lambda e, a: e.sincos(a)[0], lambda r, a: (apply(COS, a),), called=True
+)
 COS: Primitive = _define(
-    "cos", 1, _numpy("cos"), "cos({})", lambda e, a: e.sincos(a)[1], lambda r, a: (-apply(SIN, a),)
+    "cos", 1, _numpy("cos"), "cos({})", lambda e, a: e.sincos(a)[1], lambda r, a: (-apply(SIN, a),), called=True
 )
 TAN = _library("tan", lambda r, a: (1.0 + r * r,))
 ASIN = _library("asin", lambda r, a: (1.0 / apply(SQRT, 1.0 - a * a),), "arcsin")

@@ -14,7 +14,7 @@ from cstormpy.errors import InvalidType
 from cstormpy.graph.branching import emit_nodes
 from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive, in_late_order
-from cstormpy.graph.sections import LONG, in_sections
+from cstormpy.graph.registers import LONG, in_registers
 from cstormpy.graph.transposition import load_rows, pieces, store_numbers, store_piece
 
 #: Operations from which it pays to compute what can wait when it is needed (measured).
@@ -44,10 +44,11 @@ class Routine:
     watchful : bool
         Whether a row that holds a number that is not finite is bad, even where no result depends on it.
     late : int
-        Nodes whose index is less are computed, for rows, when they are needed: of a recursion, those on the way out. A
-        routine that is so long that this pays has few results (measured).
+        Nodes whose index is less are computed, for rows, when they are needed, where the routine is so long that this
+        pays: of a recursion, those on the way out; of many results, all (measured).
     divisible : bool
-        Whether it is cut into sections, for rows, where it is long; it has numbers and truths only, and no tables.
+        Whether its registers are chosen by us, for rows, where it is long (`graph.registers`); it has numbers and
+        truths only, and no tables.
 
     Attributes
     ----------
@@ -68,16 +69,22 @@ class Routine:
     nodes: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.nodes.extend(alive(self._wanted))
+        self.nodes.extend(alive(self.wanted))
 
     @property
-    def _wanted(self) -> list[Any]:
+    def wanted(self) -> list[Any]:
+        """What is filled, and the status."""
         return [*(x for out in self.outputs.values() for x in out), self.status]
 
     @property
     def operations(self) -> int:
         """The number of operations of a sample."""
         return sum(node.primitive not in (INPUT, TABLE) for node in self.nodes)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its registers are chosen by us, for rows."""
+        return self.divisible and self.operations > LONG
 
     def pointers(self, kind: str) -> str:
         """Return the arguments as LLVM declares them."""
@@ -90,7 +97,7 @@ class Routine:
         An array that is filled may be one of those that are given.
         """
         e = Emitter(1, like)
-        values = emit_nodes(e, self.nodes, self._wanted, lambda node: self._input(e, *node.data[:2]))
+        values = emit_nodes(e, self.nodes, self.wanted, lambda node: self._input(e, *node.data[:2]))
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
         if isinstance(self.status, Node):  # where something went wrong nothing is filled
             good = e.new(f"icmp eq i64 {status}, 0")
@@ -114,9 +121,9 @@ class Routine:
         outer, inner = Emitter(1, like, prefix="u"), Emitter(lanes, like)
         shared, sections, nodes = self.shared_places(outer), "", self.nodes
         if self.late and self.operations > LATE:
-            nodes = in_late_order(nodes, self.late)
-        if self.divisible and self.operations > LONG:
-            sections, calls = in_sections(self, nodes, shared, outer, lanes)
+            nodes = in_late_order(nodes, self.late, self.wanted)
+        if self.is_long:
+            sections, calls = in_registers(self, nodes, shared, outer, lanes)
             inner.lines.extend(calls)
             good = "%sound"
         else:
@@ -156,7 +163,7 @@ class Routine:
             for first, width in pieces(len(out), e.lanes):
                 columns = [e.value(x, values) for x in out[first : first + width]]
                 store_piece(e, self.place(e, name, len(out)), len(out), first, columns)
-        return self.soundness(e, values, watched)
+        return self.soundness(e, e.value(self.status, values), watched)
 
     def load_rows(self, e: Emitter, values: dict[int, str]) -> str:
         """Append the loads of a group's numbers into lanes; return the sum of them all, if that is `watchful`."""
@@ -174,9 +181,9 @@ class Routine:
             watched = [e.operation("fadd", a, b) for a, b in pairs] + watched[len(watched) & ~1 :]
         return watched[0]
 
-    def soundness(self, e: Emitter, values: dict[int, str], watched: str) -> str:
+    def soundness(self, e: Emitter, status: str, watched: str) -> str:
         """Append the truth of a group without a bad row: all have status 0, and what is watched is finite."""
-        bad = e.comparison("une", e.value(self.status, values), e.constant(0.0))
+        bad = e.comparison("une", status, e.constant(0.0))
         if self.watchful:
             vanishing = e.operation("fmul", watched, e.constant(0.0))
             bad = e.logic("or", bad, e.comparison("une", vanishing, e.constant(0.0)))
@@ -205,7 +212,7 @@ class Routine:
             elif not node.primitive.truth and all(a.index in shared for a in node.args if isinstance(a, Node)):
                 outer.nodes([node], shared)
         args = [a for node in self.nodes if node.index not in shared for a in node.args]
-        needed = {x.index: x for x in [*args, *self._wanted] if isinstance(x, Node) and x.index in shared}
+        needed = {x.index: x for x in [*args, *self.wanted] if isinstance(x, Node) and x.index in shared}
         kept = [node for node in needed.values() if node.primitive is not INPUT]
         outer.lines.append(f"  %kept = alloca double, i64 {len(kept) + 1}, align 64")
         places: Places = dict.fromkeys(shared)

@@ -225,6 +225,15 @@ def test_a_node_shows_its_expression_to_whoever_looks_into_a_graph():
         f"{x:.2f}"
 
 
+def test_a_pivot_times_its_reciprocal_is_one():
+    """What a joint eliminates folds away then; of a user's quotient, which may be 0 / 0, nothing is known."""
+    a, b = Graph().inputs("x", 2)
+    assert a * a.reciprocal() == a.reciprocal() * a == 1.0
+    assert b - b * (a * a.reciprocal()) == 0.0
+    assert not isinstance(a * (1.0 / a), float)
+    assert str(b * (a * b).reciprocal()) == "x[1]*1.0/(x[0]*x[1])"
+
+
 def test_numpy_holds_on_arrays_of_symbols():
     graph = Graph()
     nodes = graph.inputs("x", 3)
@@ -297,7 +306,7 @@ def test_sections_of_a_long_line_compute_what_it_does(monkeypatch, lanes, sectio
     found += [where(large & (found[0] > found[1]), np.cos(x[1]), t), 2.5, s, x[3]]
     status = where(found[2] > 1e3, 4.0, 0.0)
     outputs, late = {"y": found, "z": [x[1]]}, graph.nodes[-1].index // 2
-    routine = Routine("f", {"s": 2}, {"x": 5}, outputs, status, watchful=True, late=late, divisible=True)
+    routine = Routine("f", {"s": 2}, {"x": 5}, outputs, status, watchful=True, late=late)
     shared, rows = np.array([0.3, -1.5]), np.random.default_rng(0).normal(size=(count, 5))
     shapes = {"x": (5,), "y": (9,), "z": (1,)}
 
@@ -350,7 +359,7 @@ def test_registers_of_a_long_line_hold_what_it_needs(monkeypatch, seed):
     outputs = {"y": [*numbers[-40:], 1.5, numbers[3], numbers[12]], "z": [numbers[-1]]}
     shapes = {"x": (11,), "y": (43,), "z": (1,)}
     status = where(numbers[-2] > 9.0, 4.0, 0.0)
-    routine = Routine("f", {"s": 3}, {"x": 11}, outputs, status, divisible=True, watchful=True)
+    routine = Routine("f", {"s": 3}, {"x": 11}, outputs, status, watchful=True)
     s, x = rng.normal(size=3), rng.normal(size=(19, 11))
     one = caller(Machine(text_for_one(routine, shapes)), "f", [s], list(shapes.values()))
     cut = {"SECTION": 61, "KEPT": 13, "KEPT_OF_FEW": 8, "_REACH": 1024, "_FAR": int(rng.integers(2, 50))}

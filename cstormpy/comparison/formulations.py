@@ -345,7 +345,7 @@ def line_operations(mech: Mechanism, problem: str) -> dict[str, int]:
     return {
         "folded_multiplications": done.count("mul"),
         "folded_additions": done.count("add") + done.count("sub"),
-        "folded_divisions": done.count("div"),
+        "folded_divisions": done.count("div") + done.count("reciprocal"),
     }
 
 

@@ -249,7 +249,7 @@ def hybrid_routine(
     with tiles_of_symbols(LANES if tiles else 1):
         outputs, status = hybrid_values(numbers, N, signature, **given, W=W, columns=columns)
     late = len(graph.nodes) if signature.sensitivities or inertial is not None else W.outward
-    return Routine(name or signature.name, shared, sizes, outputs, status, watchful=True, late=late, divisible=True)
+    return Routine(name or signature.name, shared, sizes, outputs, status, watchful=True, late=late)
 
 
 def hybrid_values(

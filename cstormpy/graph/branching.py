@@ -32,7 +32,7 @@ Values = dict[int, str]
 
 #: A branch is worth it from so much work on; an addition is 1.
 WORTH = 40
-_COSTS = {"div": 5, "sqrt": 5, "sin": 15, "cos": 15, "search": 15}
+_COSTS = {"div": 5, "reciprocal": 5, "sqrt": 5, "sin": 15, "cos": 15, "search": 15}
 _COSTS |= dict.fromkeys("tan asin acos atan atan2 exp exp2 expm1 log log2 log10 log1p".split(), 20)
 _COSTS |= dict.fromkeys("sinh cosh tanh asinh acosh atanh cbrt pow hypot".split(), 20)
 _CALL = 200

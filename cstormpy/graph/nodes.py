@@ -304,7 +304,7 @@ class Node(Symbol):
     exp, exp2, expm1, sqrt, cbrt = (_function(f) for f in (p.EXP, p.EXP2, p.EXPM1, p.SQRT, p.CBRT))
     log, log2, log10, log1p = (_function(f) for f in (p.LOG, p.LOG2, p.LOG10, p.LOG1P))
     floor, ceil, trunc, rint = (_function(f) for f in (p.FLOOR, p.CEIL, p.TRUNC, p.ROUND))
-    vanishing = _function(p.VANISHING)
+    vanishing, reciprocal = _function(p.VANISHING), _function(p.RECIPROCAL)
 
     def number(self) -> Any:
         """Return this number; of a truth 1 where it holds, else 0."""
@@ -458,7 +458,7 @@ def in_late_order(nodes: Sequence[Node], late: int, wanted: Sequence[Any] = ()) 
     return order
 
 
-_BINDING = {"add": 1, "sub": 1, "neg": 2, "vanishing": 2, "mul": 2, "div": 2}
+_BINDING = {"add": 1, "sub": 1, "neg": 2, "vanishing": 2, "mul": 2, "div": 2, "reciprocal": 2}
 
 
 def operands(node: Node) -> tuple[Any, ...]:
@@ -476,7 +476,8 @@ def bracketed(primitive: Primitive, form: str, parts: Iterable[tuple[str, int]])
     binding = _BINDING.get(primitive.name, 0 if primitive.truth else 3)
     texts = []
     for k, (text, inner) in enumerate(parts):
-        tight = inner < binding or (inner == binding and k == 1 and primitive.name in ("sub", "div"))
+        divisor = (k == 1 and primitive.name in ("sub", "div")) or primitive.name == "reciprocal"
+        tight = inner < binding or (inner == binding and divisor)
         texts.append(f"({text})" if tight and binding < 3 else text)
     return form.format(*texts), binding
 

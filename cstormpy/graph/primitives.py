@@ -134,6 +134,8 @@ def _simplify_mul(a: Number, b: Number) -> Number | None:
         return -(a.args[0] * b)
     if b.primitive is NEG:  # type: ignore[attr-defined]
         return -(a * b.args[0])  # type: ignore[attr-defined]
+    if (_is(a, "reciprocal") and a.args[0] is b) or (_is(b, "reciprocal") and b.args[0] is a):  # type: ignore[attr-defined]
+        return 1.0
     return None
 
 
@@ -191,6 +193,15 @@ DIV: Primitive = _define(
     lambda e, a, b: e.operation("fdiv", a, b),
     lambda r, a, b: (apply(DIV, 1.0, b), -r / b),
     simplify=_simplify_div,
+)
+#: 1 / x of a pivot, which is no result where it is zero: x times it is 1, so that what a joint eliminates is nothing.
+RECIPROCAL: Primitive = _define(
+    "reciprocal",
+    1,
+    lambda a: _divide(1.0, a),
+    "1.0/{}",
+    lambda e, a: e.operation("fdiv", e.constant(1.0), a),
+    lambda r, a: (-(r * r),),
 )
 NEG: Primitive = _define(
     "neg",

@@ -14,6 +14,7 @@ from cstormpy.errors import InvalidType
 from cstormpy.graph.branching import emit_nodes
 from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive, in_late_order
+from cstormpy.graph.primitives import TABLE as NUMERIC
 from cstormpy.graph.registers import LONG, in_registers
 from cstormpy.graph.transposition import load_rows, pieces, store_numbers, store_piece
 
@@ -46,9 +47,6 @@ class Routine:
     late : int
         Nodes whose index is less are computed, for rows, when they are needed, where the routine is so long that this
         pays: of a recursion, those on the way out; of many results, all (measured).
-    divisible : bool
-        Whether its registers are chosen by us, for rows, where it is long (`graph.registers`); it has numbers and
-        truths only, and no tables.
 
     Attributes
     ----------
@@ -65,7 +63,6 @@ class Routine:
     watchful: bool = False
     order: Sequence[str] = ()
     late: int = 0
-    divisible: bool = False
     nodes: list[Node] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -83,8 +80,8 @@ class Routine:
 
     @property
     def is_long(self) -> bool:
-        """Whether its registers are chosen by us, for rows."""
-        return self.divisible and self.operations > LONG
+        """Whether its registers are chosen by us (`graph.registers`), for rows: it computes numbers and truths only."""
+        return self.operations > LONG and all(n.primitive is INPUT or n.primitive.name in NUMERIC for n in self.nodes)
 
     def pointers(self, kind: str) -> str:
         """Return the arguments as LLVM declares them."""

@@ -147,7 +147,9 @@ def noted(status, sound, fault):
 
 def reciprocal(x):
     """Return 1 / x; infinity where x is zero."""
-    return math.inf if isinstance(x, float) and x == 0.0 else 1.0 / x
+    if isinstance(x, float):
+        return math.inf if x == 0.0 else 1.0 / x
+    return x.reciprocal() if hasattr(x, "reciprocal") else 1.0 / x
 
 
 def vanishing(x):

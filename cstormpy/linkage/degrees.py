@@ -30,13 +30,18 @@ def say_degrees(freedoms: Sequence[Any], names: Sequence[str], angles: Sequence[
         if not freedom.winds:
             continue
         position = freedom.limits.position if freedom.limits else None
-        for what, values in (("q0", (angle,)), ("limits", position or ())):
-            if any(map(_looks_like_degrees, values)):
-                given = ", ".join(f"{value:g}" for value in values)
-                notice_once(
-                    f"joint {name!r}: {what} {given} rad is more than two turns; angles are in radians, and degrees "
-                    "are converted by np.deg2rad(...)"
-                )
+        say_angles(f"joint {name!r}: q0", (angle,))
+        say_angles(f"joint {name!r}: limits", position or ())
+
+
+def say_angles(what: str, angles: Sequence[float]) -> None:
+    """Say that some angles [rad] look like degrees, if one does."""
+    if any(map(_looks_like_degrees, angles)):
+        given = ", ".join(f"{angle:g}" for angle in angles)
+        notice_once(
+            f"{what} {given} rad is more than two turns; angles are in radians, and degrees are converted by "
+            "np.deg2rad(...)"
+        )
 
 
 def _looks_like_degrees(value: float) -> bool:

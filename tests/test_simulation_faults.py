@@ -146,6 +146,51 @@ def test_an_input_that_is_not_there_yet(sim):
     assert sim.run(wired(feedthrough=True), T=1, watch=["own"]).signal("own")[-1] == pytest.approx(6.0)
 
 
+NO_SIGNALS = {
+    "returned None; end it with 'return'": lambda u: None,
+    "returned 'fast', which is no number": lambda u: "fast",
+    "returned [1.0, [2.0]], which is no number": lambda u: [[1.0, [2.0]]],
+    "returned an ufunc, which is no number": lambda u: np.sin,
+    "a list of 2 for 1 output; return one array, as np.array([...]), or make the block with nout=2": lambda u: [u, u],
+    "TypeError: unsupported operand type(s) for +: 'float' and 'str'": lambda u: u + "m",
+}
+
+
+@pytest.mark.parametrize("sink", [True, False])
+@pytest.mark.parametrize("said", NO_SIGNALS)
+def test_a_function_that_returns_no_signal(said, sink):
+    """None and texts went into scopes, or nowhere, in silence; what was wrong within a function was hidden."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), law := bd.FUNCTION(NO_SIGNALS[said], name="law"))
+    if sink:
+        bd.connect(law, bd.SCOPE())
+    with pytest.raises(cs.BlockError, match=r"^block 'law' \(FUNCTION\), output at t = 0: ") as caught:
+        sim.run(bd, 1.0)
+    assert said in str(caught.value)
+    assert "TypeError" in said or "its function (line " in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    "end, said", [(None, "returned None"), (np.ones(3), "returned 3 numbers, 2 before this"), ("s", "returned 's'")]
+)
+def test_a_function_that_returns_no_signal_from_some_time_on(engine, end, said):
+    """A way without `return` gave None; compiled, the run ended at a nan, or "in its compiled form only"."""
+
+    def law(u):
+        if u < 0.5:
+            return np.array([u, u])
+        return end
+
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), bd.FUNCTION(law, name="law"))
+    out = sim.run(bd, 1.0, watch=["law"])
+    assert out.status == "failed" and said in out.message and "block 'law'" in out.message
+    assert out.t[-1] == pytest.approx(0.5, abs=0.02)
+
+
 @pytest.mark.parametrize("where", ["start", "reset"])
 def test_an_exception_before_the_first_sample_is_raised(sim, where):
     bd = sim.blockdiagram()

@@ -96,7 +96,7 @@ def not_made(kind: str, error: Exception) -> DiagramError:
     """Return the error for a block that its own class could not make, in its words where they are for users."""
     words = str(error).strip()
     if counts := _ARGUMENTS.match(words):
-        words = f"the function takes {counts[1]} arguments, nin={counts[2]}; it has an input for each"
+        words = f"the function takes {counts[1]} arguments, nin={counts[2]}; it has an input, or one of fargs, for each"
     if isinstance(error, (ValueError, AssertionError)) and words:
         return DiagramError(f"{kind}: cannot be made: {words}")
     if "dtype" in words:  # NumPy's names of types are no words for a user

@@ -365,7 +365,7 @@ class Diagram:
             elif value.__class__ is np.ndarray and value.dtype.kind == "f":
                 finite = bool(np.isfinite(value).all())
             else:
-                finite = _finite(value)
+                finite = value is not None and _finite(value)
             if not finite:
                 return f"{output_name(b, port)} is {_short(value)}"
         return None

@@ -34,6 +34,7 @@ from cstormpy.comparison.table import CRITERIA
 from cstormpy.control.posture_law import errors_from
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.noise import uniform
+from cstormpy.values import ArgumentNames
 
 if TYPE_CHECKING:
     from cstormpy.comparison.entries import Entry
@@ -47,7 +48,7 @@ _HEIGHT, _CENTRE, _WIDTH, _SIGN = 0.0, 64.0, 128.0, 192.0
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(metaclass=ArgumentNames):
     """A quantity that is made worse, and by how much.
 
     Attributes

@@ -39,6 +39,7 @@ from cstormpy.optimal.stages import guessed_points, random_points, read_guess
 from cstormpy.optimal.terms import Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription
 from cstormpy.optimal.turn_limits import TurnLimit, refuse_whole_turns
+from cstormpy.values import ArgumentNames
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -86,7 +87,7 @@ class _Options:
     design: Any = None
 
 
-class Problem:
+class Problem(metaclass=ArgumentNames):
     """Find the motion of least cost.
 
     Parameters

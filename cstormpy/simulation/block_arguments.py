@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from bdsim.components import Clock
 
+from cstormpy.arguments import option
+from cstormpy.arrays import real_array, real_number
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.simulation.block_maker import signature_of
 
@@ -159,6 +161,28 @@ def _pieces(kind: str, arguments: Mapping[str, Any]) -> None:
             raise InvalidValue(f"{kind}: times must increase, but {t:g} stands behind {before:g}")
 
 
+def _wave(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a wave that bdsim does not know, or would leave out a part of, and numbers that are none of a wave."""
+    wave = option(arguments["wave"], f"{kind}: wave", ("sine", "square", "triangle"))
+    option(arguments["unit"], f"{kind}: unit", ("Hz", "rad/s"))
+    freq = real_number(arguments["freq"], f"{kind}: freq")
+    if freq == 0.0 or (freq < 0.0 and wave != "sine"):
+        raise InvalidValue(f"{kind}: freq: expected a positive number, got {freq:g}")
+    for name, wanted in (("phase", "a part of a period, from 0 to 1"), ("duty", "a part of a period, between 0 and 1")):
+        part = real_number(arguments[name], f"{kind}: {name}")
+        if not 0.0 <= part <= 1.0 or (name == "duty" and part in (0.0, 1.0)):
+            raise InvalidValue(f"{kind}: {name}: expected {wanted}, got {part:g}")
+    if (arguments["min"] is None) != (arguments["max"] is None):
+        raise InvalidValue(f"{kind}: needs both min and max, or amplitude and offset instead of them")
+    for name in ("amplitude", "offset", "min", "max"):
+        value = arguments[name]
+        if isinstance(value, np.ndarray):
+            real_array(value, f"{kind}: {name}")
+        elif value is not None or name in ("amplitude", "offset"):
+            real_number(value, f"{kind}: {name}")
+    _bounds(kind, arguments)
+
+
 _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "CLIP": _bounds,
     "FUNCTION": _functions,
@@ -169,4 +193,5 @@ _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "PROD": _signs("ops", "*/", "*/"),
     "PID": _gains,
     "PID_S": _gains,
+    "WAVEFORM": _wave,
 }

@@ -14,7 +14,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Mechanical
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._switching import Switching
-from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
 from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import find
 from cstormpy.loops.locking import locked_tangents
@@ -230,6 +230,11 @@ class Changing(Driven):
         """Return the port or the method `select`, or what bdsim knows."""
         if name == "select" and len(self.__dict__.get("_drives", ())) > 1 and not self._by_signal:
             return self._select
+        if name == "select" and len(self.__dict__.get("_drives", ())) == 1:
+            raise UnknownAttribute(
+                f"block {ports.label(self)!r}: has one drive, so that there is none to select; give several as "
+                "drives={name: {...}, ...}"
+            )
         return super().__getattr__(name)
 
     if TYPE_CHECKING:

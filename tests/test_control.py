@@ -553,3 +553,14 @@ def test_a_users_law_that_fails_is_named():
         control.Law(mech)(0.0, [0.0, 0.0], [0.0, 0.0])
     with pytest.raises(UnknownName, match=r"control.ComputedTorque\(mech"):
         control.law("computed torque", mech)
+
+
+def test_goals_and_references_in_degrees_are_noted(caplog):
+    caplog.set_level("INFO", "cstormpy")
+    with pytest.raises(InvalidValue, match="no equilibrium"):
+        control.LQR("acrobot", goal=[90.5, 0])
+    control.PD("acrobot", 1.0, 1.0, reference=[90.5, 0])
+    goal, reference = caplog.messages
+    assert goal.startswith("joint 'shoulder': goal 90.5 rad") and reference.startswith(
+        "joint 'shoulder': reference 90.5"
+    )

@@ -16,6 +16,7 @@ from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.arrays import is_symbolic, symbols
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import Node
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.curve import Curve
 
@@ -249,7 +250,10 @@ class Law:
                 f"such a tuple, got {shown(given)}"
             )
         width = self._check_width(len(given), "reference")
-        return checks.array(given, (width,), "reference"), np.zeros(width), np.zeros(width)
+        posture = checks.array(given, (width,), "reference")
+        if width == self.mech.n:
+            say_degrees(self.mech.freedoms, self.mech.names, posture.tolist(), "reference")
+        return posture, np.zeros(width), np.zeros(width)
 
     def _check_width(self, width: int, what: str) -> int:
         """Return the width of a reference if it is one that this law can follow."""

@@ -12,6 +12,7 @@ import numpy as np
 from cstormpy import checks
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.closed_shooting import shooting_of
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
@@ -225,6 +226,8 @@ class Problem(metaclass=ArgumentNames):
             raise InvalidValue("problem: no joint of the mechanism has a motor, so that there is nothing to choose")
         self.low_duration, self.duration_guess, self.high_duration, self.free_duration = read_duration(o.duration)
         self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
+        for name, state in (("start", self.start), ("end", self.end)):
+            say_degrees(mech.freedoms, mech.names, state.rows[0].tolist(), name)
         self.loads = read_loads(mech, o.loads)
         self.base = read_base(o.base, self.free_duration)
         if self.base is not None and self.design is not None and not self.inverse:

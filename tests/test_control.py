@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from abc import ABC
 
 import numpy as np
 import pytest
@@ -564,3 +566,21 @@ def test_goals_and_references_in_degrees_are_noted(caplog):
     assert goal.startswith("joint 'shoulder': goal 90.5 rad") and reference.startswith(
         "joint 'shoulder': reference 90.5"
     )
+
+
+def test_arguments_of_laws_that_are_missing_or_unknown_are_named():
+    """Python counted positional arguments of `PD.__init__()`; a law may still be an abstract class."""
+
+    class Own(control.Law, ABC):
+        def __init__(self, mech, kd):
+            super().__init__(mech)
+            self.kd = kd
+
+    for make, said in (
+        (lambda: control.PD("acrobot"), "PD: needs 'kp', as in PD(mech, kp, kd)"),
+        (lambda: control.LQR("acrobot", gol=[0, 0]), "LQR: argument 'gol' does not exist; did you mean 'goal'?"),
+        (lambda: Own("acrobot"), "Own: needs 'kd', as in Own(mech, kd)"),
+    ):
+        with pytest.raises(CstormError, match=re.escape(said)):
+            make()
+    assert Own("acrobot", 2.0).gains == {"kd": 2.0}

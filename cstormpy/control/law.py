@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from cstormpy.graph.nodes import Node
 from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.curve import Curve
+from cstormpy.values import ArgumentNames
 
 #: Position, rate and acceleration to follow.
 Target = tuple[Array, Array, Array]
@@ -35,7 +37,11 @@ def clipped(tau: Array, limit: Array) -> Array:
     return np.minimum(np.maximum(tau, -limit), limit)
 
 
-class Law:
+class _LawClass(ArgumentNames, ABCMeta):
+    """The class of classes of laws, which may be abstract as well."""
+
+
+class Law(metaclass=_LawClass):
     """Base of the control laws: torques of the motors as a function of time and state.
 
     A law is used by one simulation at a time: it remembers its phase and owns scratch memory. Copies and pickles have

@@ -191,6 +191,24 @@ def test_a_function_that_returns_no_signal_from_some_time_on(engine, end, said):
     assert out.t[-1] == pytest.approx(0.5, abs=0.02)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("stops", [lambda: True, lambda x: None, lambda x: x.foo, lambda x: np.array([x, x]) > 0.5])
+def test_a_stop_whose_function_fails_is_named(engine, stops):
+    """Python's or bdsim's own error left the run, without the block."""
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), bd.STOP(stops, name="halt"))
+    with pytest.raises(cs.BlockError, match=r"^block 'halt' \(STOP\), condition at t = 0: .*; STOP looks at one"):
+        sim.run(bd, 1.0)
+
+
+def test_a_gain_of_a_list_is_one_of_an_array(sim):
+    """Python cannot multiply a list by a number."""
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), bd.GAIN([1.0, 2.0], name="gain"))
+    np.testing.assert_allclose(sim.run(bd, 1.0, watch=["gain"]).signal("gain")[-1], [1.0, 2.0])
+
+
 @pytest.mark.parametrize("where", ["start", "reset"])
 def test_an_exception_before_the_first_sample_is_raised(sim, where):
     bd = sim.blockdiagram()

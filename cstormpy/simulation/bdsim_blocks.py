@@ -165,6 +165,13 @@ def _matrices(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def _gain(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a gain that is a list as an array: Python repeats a list."""
+    if isinstance(given.get("K"), (list, tuple)):
+        given["K"] = real_array(given["K"], "K").copy()
+    return given
+
+
 def _limit(given: dict[str, Any]) -> dict[str, Any]:
     """Return the limit of an integrator as the number or the pair that bdsim heeds."""
     limit = given.get("I_limit")
@@ -207,6 +214,7 @@ def _with_arguments(function: Any, count: Any) -> Any:
 
 _CHANGES = {
     "FUNCTION": _with_inputs,
+    "GAIN": _gain,
     "LTI_SS": _matrices,
     "LTI_SS_S": _matrices,
     "PID": _limit,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from bdsim.components import Clock
 
 from cstormpy.arguments import option
 from cstormpy.arrays import real_array, real_number
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.simulation.block_maker import signature_of
 
 #: Classes of blocks whose arguments are kept.
@@ -64,8 +65,11 @@ def _check_bdsim(
     for p in parameters:
         is_number = type(p.default) in (int, float) or p.annotation == "float"
         is_number = is_number and kind != "CONSTANT"  # which may be anything
-        if is_number and isinstance(bound.get(p.name), (str, bytes)):
-            raise InvalidType(f"{kind}: {p.name}: expected a number, got {shown(bound[p.name])}")
+        given = bound.get(p.name, 0.0)
+        if is_number and (given is None or isinstance(given, (str, bytes))):
+            raise InvalidType(f"{kind}: {p.name}: expected a number, got {shown(given)}")
+        if is_number and isinstance(given, (float, np.floating)) and math.isnan(given):
+            raise NonFinite(f"{kind}: {p.name}: expected a number, got nan")
 
 
 @functools.lru_cache(_KINDS)
@@ -136,6 +140,24 @@ def _functions(kind: str, arguments: Mapping[str, Any]) -> None:
         raise InvalidType(f"{kind}: func: expected a function, as numpy.sin, or a list of them, got {shown(value)}")
 
 
+def _fraction(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a denominator, or a factor of one, that begins with a coefficient of 0."""
+    D = arguments["D"]
+    for factor in [D, *(D if isinstance(D, (list, tuple, np.ndarray)) else [])]:
+        first = next(iter(factor), 0.0) if isinstance(factor, (list, tuple, np.ndarray)) else 1.0
+        if isinstance(first, (int, float, np.number)) and first == 0.0:
+            raise InvalidValue(f"{kind}: D: must not begin with 0, got {shown(factor)}")
+
+
+def _table(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a function between points of which one part is missing."""
+    if arguments["xy"] is None:
+        if arguments["x"] is None or arguments["y"] is None:
+            raise InvalidType(f"{kind}: needs 'x' and 'y', as in bd.{kind}(x=[0, 1], y=[0, 2])")
+        real_array(arguments["x"], f"{kind}: x", ("any",))
+        real_array(arguments["y"], f"{kind}: y")
+
+
 def _bounds(kind: str, arguments: Mapping[str, Any]) -> None:
     """Refuse limits of which the lower is above the upper."""
     low, high = arguments["min"], arguments["max"]
@@ -188,6 +210,9 @@ _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "FUNCTION": _functions,
     "INTEGRATOR": _bounds,
     "INTEGRATOR_S": _bounds,
+    "INTERPOLATE": _table,
+    "LTI_SISO": _fraction,
+    "LTI_SISO_S": _fraction,
     "PIECEWISE": _pieces,
     "SUM": _signs("signs", "+-", "+-"),
     "PROD": _signs("ops", "*/", "*/"),

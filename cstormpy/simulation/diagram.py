@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
+from bdsim.blocks.connections import DeMux
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Gain
+from bdsim.blocks.sinks import Stop
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arrays import Array
@@ -392,6 +394,10 @@ def _hint(b: Any, what: str) -> str:
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
+    if isinstance(b, Stop):
+        return "; STOP looks at one number or truth: its input, or what its function returns of that"
+    if isinstance(b, DeMux):
+        return f"; DEMUX of {b.nout} outputs takes a signal of {b.nout} numbers"
     if isinstance(b, Scope):
         return "; SCOPE shows numbers, and signals of two numbers with vector=2"
     return ""

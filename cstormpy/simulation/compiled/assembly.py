@@ -426,15 +426,24 @@ class Assembly:
         if equations is None or equations.guard is None:
             raise Refused("its detectors are not said as an equation")
         try:
-            return number(np.asarray(self._traced(owner, equations.guard, u, self.states.get(owner), detector)).item())
+            value = np.asarray(self._traced(owner, equations.guard, u, self.states.get(owner), detector))
+            if value.size != 1:
+                raise Refused("its detectors are no numbers")
+            return number(value.item())
         except Untraceable:
             stops = getattr(owner, "stopfunc", None)
             if stops is None:
                 raise
         self.numbers.depends(lambda: owner.stopfunc, stops)
         given = owner._inport_slots[0].value
+        try:
+            said = np.asarray(stops(given))
+        except Exception as error:  # which the interpreted run tells
+            raise Refused("its function raises") from error
+        if said.size != 1 or said.dtype.kind not in "biuf":
+            raise Refused("its function gives no number")
         value = number(np.asarray(self.by_numba.call(stops, u[:1], [given])[0]).item())
-        is_truth = np.asarray(stops(given)).dtype.kind == "b"
+        is_truth = said.dtype.kind == "b"
         return where(value != 0.0, 1.0, -1.0) if is_truth else value
 
     def _switching(self, telling: Collection[Any]) -> list[tuple[int, Any, bool]]:

@@ -219,8 +219,9 @@ class Changing(Driven):
 
     def _take_drives(self, among: DriveSet, drive: Any, select: bool, locking: Any) -> None:
         """Keep the drives, that which a run begins in, and how another one is chosen and joints are locked."""
-        if select and len(among) == 1:
-            raise InvalidValue("select: there is one drive only; give several as drives={name: {...}, ...}")
+        for what, given in (("select", select), ("drive", drive is not None and among.names == ("",))):
+            if given and len(among) == 1:
+                raise InvalidValue(f"{what}: there is one drive only; give several as drives={{name: {{...}}, ...}}")
         self._drives, self._by_signal = among, select
         self._locking = str(one_of(locking, "locking", LOCKINGS))
         self._first = 0 if drive is None else among.number(drive)

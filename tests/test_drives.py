@@ -453,3 +453,5 @@ def test_a_plant_of_one_drive_says_what_select_needs():
     with pytest.raises(cs.CstormError, match=r"'plant': has one drive, .*; give several as drives=\{name: \{\.\.\.\}"):
         plant.select("held")
     assert not hasattr(plant, "select")
+    with pytest.raises(cs.InvalidValue, match="drive: there is one drive only; give several as drives="):
+        quiet().blockdiagram().HYBRIDDYNAMICS(ACROBOT, drive="held")

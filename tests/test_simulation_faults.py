@@ -146,6 +146,54 @@ def test_an_input_that_is_not_there_yet(sim):
     assert sim.run(wired(feedthrough=True), T=1, watch=["own"]).signal("own")[-1] == pytest.approx(6.0)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "auto"])
+@pytest.mark.parametrize("value", [None, [1.0, [2.0]], np.array([None])])
+def test_an_output_that_is_no_signal_is_named(engine, value):
+    """None within the list went into scopes in silence; rows of unequal length ended in NumPy's words."""
+
+    class Own(FunctionBlock):
+        nin, nout = 1, 1
+
+        def output(self, t, u, x):
+            return [value]
+
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), Own(bd=bd, name="own"))
+    with pytest.raises(cs.BlockError, match=r"^output port 0 of block 'own' is .* at t = 0; the run ends there"):
+        sim.run(bd, 1.0)
+
+
+def test_what_a_class_of_blocks_lacks_is_said(sim):
+    """Python counted arguments of lambdas and methods; bdsim said 'incorrect length', of no block."""
+
+    def wired(start, output, **ports):
+        kind = type("Own", (ContinuousBlock,), {"output": output, "deriv": lambda self, t, u, x: u[0], **ports})
+        bd = sim.blockdiagram()
+        block = kind(nstates=1, bd=bd, name="own")
+        block._x0 = start
+        if ports:
+            bd.connect(ramp(bd), block)
+        return bd
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    both = {"nin": 1, "nout": 1}
+    for bd, said in (
+        (wired(np.zeros(1), lambda self, t, x: [x[0]], **both), "define output(self, t, u, x)"),
+        (
+            wired(np.zeros(2), output, **both),
+            "block 'own': has nstates=1, but its initial state _x0 has the shape (2,)",
+        ),
+        (wired(0.0, output, **both), "block 'own': has nstates=1, but its initial state _x0 has the shape ()"),
+        (wired(np.zeros(1), output), "block 'own': has neither inputs nor outputs"),
+    ):
+        with pytest.raises(cs.CstormError) as caught:
+            sim.run(bd, 1.0)
+        assert said in str(caught.value)
+
+
 NO_SIGNALS = {
     "returned None; end it with 'return'": lambda u: None,
     "returned 'fast', which is no number": lambda u: "fast",

@@ -212,8 +212,8 @@ class Assembly:
         except (Refused, Untraceable) as error:
             self.reasons.append((str(b.name), str(error)))
             for slot in b._outport_slots:  # those behind it are still looked at
-                value = slot.value
-                self.signals.setdefault(id(slot), symbols(np.zeros(np.shape(value))) if np.ndim(value) else 0.0)
+                shape = slot.value.shape if isinstance(slot.value, np.ndarray) else ()
+                self.signals.setdefault(id(slot), symbols(np.zeros(shape)) if shape else 0.0)
 
     def _inputs(self, b: Any) -> list[Signal]:
         return [self.signals.get(id(slot)) for slot in b._inport_slots]
@@ -267,7 +267,7 @@ class Assembly:
         if any(isinstance(v, dict) for v in u):
             raise Refused("is given a dict")
         for port, value in enumerate(found):
-            if np.asarray(value).dtype.kind not in "biuf" or isinstance(value, (list, tuple)):
+            if isinstance(value, (list, tuple)) or np.asarray(value).dtype.kind not in "biuf":
                 raise Refused(f"output {port} carries a {type(value).__name__}")
         self.call_table.used.clear()
         try:

@@ -47,7 +47,7 @@ class TestJoints:
             ({"axis": (0, 0, 0)}, InvalidValue, "axis: is zero"),
             ({"axis": (0, 0, NAN)}, NonFinite, "axis: expected finite"),
             ({"axis": (0, 1)}, ShapeError, r"axis: expected shape \(3,\), got \(2,\); a direction, as"),
-            ({"axis": "z"}, InvalidType, "axis: expected real numbers, got the text 'z'"),
+            ({"axis": "z"}, InvalidType, "axis: expected a direction, as .* got the text 'z'"),
             ({"axis": [[1], [2, 3]]}, ShapeError, "axis: .* got rows of different lengths"),
             ({"axis": (10**400, 0, 0)}, NonFinite, "axis: .* got one too large for a float at index 0"),
             ({"axis": (1j, 0, 0)}, InvalidType, "axis: expected real numbers, got complex numbers"),
@@ -257,6 +257,7 @@ def test_a_slip_of_beginners_is_answered_by_what_to_write():
     "make, said",
     [
         (lambda: Revolute(name="elbow"), "Revolute: needs 'axis', as in Revolute(axis)"),
+        (lambda: Revolute("elbow"), "axis: expected a direction, as (0, 0, 1), got the text 'elbow'"),
         (lambda: Screw((0, 0, 1)), "Screw: needs 'pitch', as in Screw(axis, pitch)"),
         (lambda: Screw((0, 0, 1), 0.1, dampin=1.0), "Screw: argument 'dampin' does not exist; did you mean 'damping'?"),
         (lambda: Link(mass=1.0), "Link: needs 'name', as in Link(name)"),

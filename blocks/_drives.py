@@ -14,7 +14,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Mechanical
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._switching import Switching
-from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
 from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import find
 from cstormpy.loops.locking import locked_tangents
@@ -219,8 +219,9 @@ class Changing(Driven):
 
     def _take_drives(self, among: DriveSet, drive: Any, select: bool, locking: Any) -> None:
         """Keep the drives, that which a run begins in, and how another one is chosen and joints are locked."""
-        if select and len(among) == 1:
-            raise InvalidValue("select: there is one drive only; give several as drives={name: {...}, ...}")
+        for what, given in (("select", select), ("drive", drive is not None and among.names == ("",))):
+            if given and len(among) == 1:
+                raise InvalidValue(f"{what}: there is one drive only; give several as drives={{name: {{...}}, ...}}")
         self._drives, self._by_signal = among, select
         self._locking = str(one_of(locking, "locking", LOCKINGS))
         self._first = 0 if drive is None else among.number(drive)
@@ -230,6 +231,11 @@ class Changing(Driven):
         """Return the port or the method `select`, or what bdsim knows."""
         if name == "select" and len(self.__dict__.get("_drives", ())) > 1 and not self._by_signal:
             return self._select
+        if name == "select" and len(self.__dict__.get("_drives", ())) == 1:
+            raise UnknownAttribute(
+                f"block {ports.label(self)!r}: has one drive, so that there is none to select; give several as "
+                "drives={name: {...}, ...}"
+            )
         return super().__getattr__(name)
 
     if TYPE_CHECKING:

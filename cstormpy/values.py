@@ -30,8 +30,8 @@ def frozen(array: NDArray[S]) -> NDArray[S]:
     return np.frombuffer(clean.tobytes(), dtype=array.dtype).reshape(array.shape)
 
 
-class _Named(type):
-    """The class of classes that say which argument they do not take, and the nearest that they do."""
+class ArgumentNames(type):
+    """The class of classes that say which argument they lack or do not take, and the nearest that they do."""
 
     if not TYPE_CHECKING:  # which reads the constructor itself
 
@@ -42,6 +42,7 @@ class _Named(type):
             return own.replace(parameters=[*own.parameters.values()][1:])
 
         def __call__(cls, *args, **kwargs):
+            """Return what the constructor makes."""
             try:
                 return super().__call__(*args, **kwargs)
             except TypeError:
@@ -52,21 +53,30 @@ class _Named(type):
 
     def _slip(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CstormError | None:
         """Return what is wrong with the names or the number of some arguments."""
-        code = getattr(cls.__init__, "__code__", None)  # type: ignore[misc]
-        if code is None or code.co_flags & inspect.CO_VARKEYWORDS:
+        made: Any = cls.__init__  # type: ignore[misc]
+        code = getattr(made, "__code__", None)
+        if code is None:
             return None
         known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+        by_place = known[: code.co_argcount - 1]
+        if code.co_flags & inspect.CO_VARKEYWORDS:  # passed on to the base
+            known = tuple(dict.fromkeys([*known, *getattr(cls, "_fields", kwargs)]))
         for name in kwargs:
             if name not in known:
                 return unknown_name(f"{cls.__name__}: argument", name, known, UnknownArgument)
-        by_place = known[: code.co_argcount - 1]
         if len(args) > len(by_place) and not code.co_flags & inspect.CO_VARARGS:
             taken = ", ".join(by_place) or "nothing"
             return InvalidType(f"{cls.__name__}: takes {taken} by place, got {len(args)}; give the others by name")
+        needed = [
+            p.name for p in inspect.signature(cls).parameters.values() if p.default is p.empty and p.name in known
+        ]
+        for name in needed:
+            if name not in by_place[: len(args)] and name not in kwargs:
+                return InvalidType(f"{cls.__name__}: needs {name!r}, as in {cls.__name__}({', '.join(needed)})")
         return None
 
 
-class Value(metaclass=_Named):
+class Value(metaclass=ArgumentNames):
     """Base of immutable classes whose `_fields` are both attributes and arguments of the constructor."""
 
     _fields: ClassVar[tuple[str, ...]] = ()

@@ -249,6 +249,13 @@ def test_bad_arguments(arguments, error, match):
         compare(*arguments)
 
 
+def test_a_goal_in_degrees_is_noted(caplog):
+    """Nothing was ever balanced, without a word of why."""
+    caplog.set_level("INFO", "cstormpy")
+    compare(driven_pendulum, {"torque": [1.0]}, T=0.1, goal=[-91.5])
+    assert any("goal -91.5 rad is more than two turns" in said for said in caplog.messages)
+
+
 def test_bad_keywords():
     with pytest.raises(InvalidValue, match="fixed one"):
         compare(driven_pendulum, {"torque": [1.0]}, torque=2.0)

@@ -180,7 +180,9 @@ def test_what_cannot_be_scored_says_why():
     plain = cs.Simulation(graphics=False)
     with pytest.raises(DiagramError, match="wants one HYBRIDDYNAMICS block"):
         disturb(plain.blockdiagram(), DT, 5)
-    for wrong, kind in (({"steps": 1}, InvalidValue), ({"noise": -1.0}, InvalidValue), ({"model": 1.0}, InvalidValue)):
+    for wrong, kind in (({"steps": 1}, InvalidValue), ({"noise": -1.0}, InvalidValue), ({"model": 1.0}, InvalidValue),
+                        ({"delay": True}, InvalidType), ({"steps": 2.5}, InvalidType), ({"push": 0.5}, InvalidType),
+                        ({"width": (0.5,)}, InvalidValue), ({"dt": 0.0}, InvalidValue)):  # fmt: skip
         with pytest.raises(kind, match="robustness: "):
             Robustness(**wrong)
     with pytest.raises(InvalidType, match="robustness: expected True, False"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
+from abc import ABC
 
 import numpy as np
 import pytest
@@ -553,3 +555,32 @@ def test_a_users_law_that_fails_is_named():
         control.Law(mech)(0.0, [0.0, 0.0], [0.0, 0.0])
     with pytest.raises(UnknownName, match=r"control.ComputedTorque\(mech"):
         control.law("computed torque", mech)
+
+
+def test_goals_and_references_in_degrees_are_noted(caplog):
+    caplog.set_level("INFO", "cstormpy")
+    with pytest.raises(InvalidValue, match="no equilibrium"):
+        control.LQR("acrobot", goal=[90.5, 0])
+    control.PD("acrobot", 1.0, 1.0, reference=[90.5, 0])
+    goal, reference = caplog.messages
+    assert goal.startswith("joint 'shoulder': goal 90.5 rad") and reference.startswith(
+        "joint 'shoulder': reference 90.5"
+    )
+
+
+def test_arguments_of_laws_that_are_missing_or_unknown_are_named():
+    """Python counted positional arguments of `PD.__init__()`; a law may still be an abstract class."""
+
+    class Own(control.Law, ABC):
+        def __init__(self, mech, kd):
+            super().__init__(mech)
+            self.kd = kd
+
+    for make, said in (
+        (lambda: control.PD("acrobot"), "PD: needs 'kp', as in PD(mech, kp, kd)"),
+        (lambda: control.LQR("acrobot", gol=[0, 0]), "LQR: argument 'gol' does not exist; did you mean 'goal'?"),
+        (lambda: Own("acrobot"), "Own: needs 'kd', as in Own(mech, kd)"),
+    ):
+        with pytest.raises(CstormError, match=re.escape(said)):
+            make()
+    assert Own("acrobot", 2.0).gains == {"kd": 2.0}

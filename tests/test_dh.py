@@ -285,3 +285,12 @@ def test_a_prismatic_joint_has_no_place():
     mech = Mechanism([Link("a", None, Prismatic((0, 0, 1), point=(5, 5, 5)), mass=1.0)])
     assert to_dh(mech).rows[0]["type"] == "prismatic"
     np.testing.assert_array_equal(to_dh(mech).base, np.eye(4))
+
+
+def test_degrees_in_a_table_are_noted(caplog):
+    """A twist of 90, as manuals print it, was taken as 90 rad in silence."""
+    caplog.set_level("INFO", "cstormpy")
+    Mechanism.from_dh([(0.0, 0.4, 0.0, 90), {"theta": -95.5, "a": 0.3}, (1.0, 90.0, 90.0, math.pi / 2)])
+    twist, turned = caplog.messages
+    assert twist.startswith("row 1: alpha 90 rad is more than two turns") and "np.deg2rad" in twist
+    assert turned.startswith("row 2: theta -95.5 rad")

@@ -445,3 +445,13 @@ def test_a_variation_needs_the_plant_that_knows_the_rates_before_a_lock():
     bd.connect(plant.drive, variation.select)
     with pytest.raises(cs.InvalidValue, match=r"the plant itself has to be wired here.*got block 'copied'"):
         quiet().run(bd, T=0.1)
+
+
+def test_a_plant_of_one_drive_says_what_select_needs():
+    """It said that there is no such port."""
+    plant = quiet().blockdiagram().HYBRIDDYNAMICS(ACROBOT, name="plant")
+    with pytest.raises(cs.CstormError, match=r"'plant': has one drive, .*; give several as drives=\{name: \{\.\.\.\}"):
+        plant.select("held")
+    assert not hasattr(plant, "select")
+    with pytest.raises(cs.InvalidValue, match="drive: there is one drive only; give several as drives="):
+        quiet().blockdiagram().HYBRIDDYNAMICS(ACROBOT, drive="held")

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import math
 
 import fuzzing
 import numpy as np
@@ -140,11 +141,23 @@ def test_single_slips_of_the_fuzz_are_named():
         ("PID", (), "PID: needs a gain I or D, as in "),
         ("ZOH", (), "ZOH: needs 'clock', as in "),
         ("GAIN", (1, 2, 3), r"GAIN: takes 2 arguments \(K, premul\), got 3"),
-        ("WAVEFORM", ("saw",), "WAVEFORM: cannot be made: bad waveform"),
+        ("WAVEFORM", ("sin",), "WAVEFORM: wave 'sin' does not exist; did you mean 'sine'"),
+        ("WAVEFORM", ("sine", 1.0, "hz"), "WAVEFORM: unit 'hz' does not exist; there are 'Hz', 'rad/s'"),
+        ("WAVEFORM", ("sine", 0.0), "WAVEFORM: freq: expected a positive number, got 0"),
+        ("WAVEFORM", ("square", math.nan), "WAVEFORM: freq: expected a number, got nan"),
+        ("WAVEFORM", ("sine", 1.0, "Hz", 90.0), "WAVEFORM: phase: expected a part of a period, from 0 to 1, got 90"),
+        ("WAVEFORM", ("sine", 1.0, "Hz", 0.0, None), "WAVEFORM: amplitude: expected a number, got None"),
+        ("WAVEFORM", ("sine", 1.0, "Hz", 0.0, 1.0, 0.0, 2.0), "WAVEFORM: needs both min and max, or amplitude and"),
         ("ZOH", (0.1,), r"ZOH: clock: expected a clock, as bd\.clock\(100, 'Hz'\), got 0\.1"),
         ("STEP", ("1",), "STEP: T: expected a number, got '1'"),
         ("FUNCTION", ("sin",), "FUNCTION: func: expected a function, as numpy.sin, or a list of them, got 'sin'"),
         ("FUNCTION", (lambda a, b: a,), "FUNCTION: cannot be made: the function takes 2 arguments, nin=1"),
+        ("STEP", (math.nan,), "STEP: T: expected a number, got nan"),
+        ("RAMP", (None,), "RAMP: T: expected a number, got None"),
+        ("INTEGRATOR", (None,), "INTEGRATOR: x0: expected a number, got None"),
+        ("GAIN", ([1.0, "a"],), "GAIN: K: expected real numbers, got text"),
+        ("LTI_SISO", (1, [0, 1]), r"LTI_SISO: D: must not begin with 0, got \[0, 1\]"),
+        ("INTERPOLATE", (), r"INTERPOLATE: needs 'x' and 'y', as in bd\.INTERPOLATE"),
         ("CLIP", (1.0, -1.0), r"CLIP: min: 1\.0 is above max, -1\.0"),
         ("PIECEWISE", ([(0, 1), (1, 2)],), r"PIECEWISE: expected pairs of a time and a value, as bd\.PIECEWISE\(\(0, "),
         ("PIECEWISE", ([0, 1], [1, "a"]), r"PIECEWISE: expected pairs of a time and a value"),

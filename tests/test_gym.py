@@ -221,6 +221,8 @@ def test_rows_are_reset_one_by_one_and_faults_name_theirs():
     np.testing.assert_allclose(rows.t, [0.5, 0.0, 0.5])
     x = rows.x.copy()
     with pytest.raises(cs.BlockError, match="row 2 is not finite"):
+        rows.step([[1.0], [1.0], [1e308]], 1e3)
+    with pytest.raises(cs.BlockError, match=r"step: u: input 'push\[0\]' of row 2 is inf"):
         rows.step([[1.0], [1.0], [np.inf]], 0.5)
     np.testing.assert_array_equal(rows.x, x)
     with pytest.raises(CstormError, match="where"):

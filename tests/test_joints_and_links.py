@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,7 @@ from two_links import INF, NAN, Z, pose_of, rotation
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError
 from cstormpy.lie import make_pose
 from cstormpy.linkage.links import INERTIA_TOLERANCE
-from cstormpy.mechanism import Fixed, Joint, Limits, Link, Mechanism, Prismatic, Revolute, Screw, Shape
+from cstormpy.mechanism import Fixed, Joint, Limits, Link, Load, Mechanism, Prismatic, Revolute, Screw, Shape
 
 
 class TestJoints:
@@ -46,7 +47,7 @@ class TestJoints:
             ({"axis": (0, 0, 0)}, InvalidValue, "axis: is zero"),
             ({"axis": (0, 0, NAN)}, NonFinite, "axis: expected finite"),
             ({"axis": (0, 1)}, ShapeError, r"axis: expected shape \(3,\), got \(2,\); a direction, as"),
-            ({"axis": "z"}, InvalidType, "axis: expected real numbers, got the text 'z'"),
+            ({"axis": "z"}, InvalidType, "axis: expected a direction, as .* got the text 'z'"),
             ({"axis": [[1], [2, 3]]}, ShapeError, "axis: .* got rows of different lengths"),
             ({"axis": (10**400, 0, 0)}, NonFinite, "axis: .* got one too large for a float at index 0"),
             ({"axis": (1j, 0, 0)}, InvalidType, "axis: expected real numbers, got complex numbers"),
@@ -250,3 +251,23 @@ def test_a_slip_of_beginners_is_answered_by_what_to_write():
     for ask in (lambda: Mechanism([body], gravity=9.81), lambda: Mechanism([body]).with_gravity(9.81)):
         with pytest.raises(ShapeError, match=r"gravity: expected shape \(3,\), got \(\); .* as \(0, -9\.81, 0\)"):
             ask()
+
+
+@pytest.mark.parametrize(
+    "make, said",
+    [
+        (lambda: Revolute(name="elbow"), "Revolute: needs 'axis', as in Revolute(axis)"),
+        (lambda: Revolute("elbow"), "axis: expected a direction, as (0, 0, 1), got the text 'elbow'"),
+        (lambda: Screw((0, 0, 1)), "Screw: needs 'pitch', as in Screw(axis, pitch)"),
+        (lambda: Screw((0, 0, 1), 0.1, dampin=1.0), "Screw: argument 'dampin' does not exist; did you mean 'damping'?"),
+        (lambda: Link(mass=1.0), "Link: needs 'name', as in Link(name)"),
+        (lambda: Mechanism(), "Mechanism: needs 'links', as in Mechanism(links)"),
+        (lambda: Load(force=[0, 0, 1]), "Load: needs 'link', as in Load(link)"),
+        (lambda: Load("a", forces=[0, 0, 1]), "Load: argument 'forces' does not exist; did you mean 'force'?"),
+    ],
+)
+def test_an_argument_that_is_missing_is_named(make, said):
+    """Python's own words said how many positional arguments `OneDofJoint.__init__()` lacks."""
+    with pytest.raises(CstormError, match=re.escape(said)) as caught:
+        make()
+    assert isinstance(caught.value, TypeError)

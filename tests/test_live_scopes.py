@@ -1,16 +1,19 @@
 """Scopes of the live window: traces, axes, cursors, legends, triggers."""
 
+import itertools
+
 import numpy as np
 import pytest
 from live_windows import Simulation, click, control, frame, menu_of, tile
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QFontMetrics, QWheelEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPicture, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from cstormpy.live import LivePane
 from cstormpy.live.window import main_window, theme
 from cstormpy.live.window import tile as tile_module
+from cstormpy.live.window.plotting import Plot
 from cstormpy.live.window.trigger import crossings
 
 
@@ -210,3 +213,24 @@ def test_a_pane_is_copied_and_saved(opened, tmp_path, name):
     np.testing.assert_array_equal(table, np.column_stack([t, rows[:, first : first + 2]]))
     assert lines[0].split("\t") == ["t [s]", *chosen.labels] or lines[0].split("\t")[1] == "q1 [rad]"
     assert len(lines) == 1 + len(t)
+
+
+@pytest.mark.parametrize("width", [150, 240, 280, 330, 600])
+def test_numbers_at_the_time_axis_keep_apart(opened, width):
+    """In narrow panes 10, 11 and 12 touched each other."""
+    plot = Plot("t [s]", "")
+    plot.resize(width, 160)
+    plot.show()
+    axis, metrics = plot.getPlotItem().getAxis("bottom"), QFontMetrics(theme.plot_font())
+    for low, high in ((0, 12), (0, 14), (3, 13), (0, 100), (990, 1005), (0, 0.13), (0, 123)):
+        plot.getPlotItem().getViewBox().setXRange(low, high, padding=0)
+        QApplication.processEvents()
+        picture = QPicture()
+        painter = QPainter(picture)
+        numbers = sorted((place.center().x(), text) for place, _, text in axis.generateDrawSpecs(painter)[2])
+        painter.end()
+        assert len(numbers) >= 2, (low, high, numbers)
+        for (a, left), (b, right) in itertools.pairwise(numbers):
+            half = 0.5 * (metrics.horizontalAdvance(left) + metrics.horizontalAdvance(right))
+            assert b - a - half >= 7.0, (low, high, [text for _, text in numbers])
+    plot.close()

@@ -255,3 +255,20 @@ def test_the_first_window_waits_for_nothing_slow():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["True", "False", "False", "True", "True", "True"], done.stderr
+
+
+def test_a_title_goes_before_the_last_buttons(opened):
+    """At 1200 x 800 the pane of the ready acrobot was called "Acro…"; what has no room stands in the menu."""
+    window, _ = opened
+    robot = tile(window, "robot")
+    names = [button.property("control") for button in robot.findChildren(QAbstractButton)]
+    robot.title.setText("Acrobot")
+    whole = robot.title.sizeHint().width()
+    for width in (300, 600):
+        robot.setFixedWidth(width)
+        frame(window)
+        assert robot.title.width() >= whole, width
+        shown = [control(robot, name).isVisible() for name in names]
+        assert shown == sorted(shown, reverse=True) and shown[0]
+    assert all(shown)
+    window.close()

@@ -147,7 +147,7 @@ class TestMechanism:
             (lambda: Revolute("hip", Z), "Revolute: takes axis by place, got 2; give the others by name"),
             (lambda: Link("thigh", mas=2.0), "Link: argument 'mas' .* 'mass'"),
             (lambda: Mechanism([Link("thigh", None, Revolute(Z))], gravty=0.0), "Mechanism: .* 'gravity'"),
-            (lambda: Link(), "missing"),
+            (lambda: Link(), "Link: needs 'name'"),
         ],
     )
     def test_arguments_that_are_not_taken_are_named(self, made, argument):

@@ -503,3 +503,13 @@ def test_samples_between_the_steps_belong_to_the_motion():
     slope = (solution.at(t + 1e-5).q - solution.at(t - 1e-5).q) / 2e-5
     np.testing.assert_allclose(at.qd, slope, atol=1e-5)
     np.testing.assert_allclose(solution.motion(t), at.q, atol=2e-4)
+
+
+def test_postures_in_degrees_are_noted(caplog):
+    """A search for a motion over tens of turns failed, or took its time, without a word of why."""
+    caplog.set_level("INFO", "cstormpy")
+    time_optimal(start=[0, -92.5], end=[60.5, None])
+    assert [said.partition(";")[0] for said in caplog.messages] == [
+        "joint 'elbow': start -92.5 rad is more than two turns",
+        "joint 'shoulder': end 60.5 rad is more than two turns",
+    ]

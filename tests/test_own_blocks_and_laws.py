@@ -555,8 +555,29 @@ def test_a_law_that_takes_something_else_is_refused_when_it_is_wired():
 
     bd = cs.Simulation().blockdiagram()
     for law in (lambda q: -q[0], Holding()):
-        with pytest.raises(cs.InvalidType, match=r"law (<lambda>\(q\)|Holding.torque\(q, qd\)): must take"):
+        with pytest.raises(cs.InvalidType, match=r"law (<lambda>\(q\)|Holding.torque\(self, q, qd\)): must take"):
             bd.CONTROLLER("acrobot", law)
+    with pytest.raises(cs.InvalidType, match=r"must take \(t, q, qd\), .*; in this order"):
+        bd.CONTROLLER("acrobot", lambda q, qd, t: -q[0])
+
+
+@pytest.mark.parametrize(
+    "torque",
+    [
+        lambda self, q, qd: -q[1],
+        lambda t, q, qd: -q[1],
+        lambda t, q, qd, reference=None: -q[1],
+        lambda self, t, q, qd: -q[1],
+        lambda self, t, q, qd, reference, gain: -q[1],
+        lambda self, q, qd, t, reference=None: -q[1],
+    ],
+)
+def test_a_class_of_laws_whose_torque_takes_something_else_is_refused_when_it_is_wired(torque):
+    """Python counted arguments when the run began; those in another order were taken for each other in silence."""
+    bd = cs.Simulation().blockdiagram()
+    law = type("Own", (Law,), {"torque": torque})("acrobot")
+    with pytest.raises(cs.InvalidType, match=r"must take \(self, t, q, qd, reference=None\), the time, positions"):
+        bd.CONTROLLER("acrobot", law)
 
 
 def test_a_law_without_a_return_is_told_so():

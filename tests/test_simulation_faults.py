@@ -146,6 +146,117 @@ def test_an_input_that_is_not_there_yet(sim):
     assert sim.run(wired(feedthrough=True), T=1, watch=["own"]).signal("own")[-1] == pytest.approx(6.0)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "auto"])
+@pytest.mark.parametrize("value", [None, [1.0, [2.0]], np.array([None])])
+def test_an_output_that_is_no_signal_is_named(engine, value):
+    """None within the list went into scopes in silence; rows of unequal length ended in NumPy's words."""
+
+    class Own(FunctionBlock):
+        nin, nout = 1, 1
+
+        def output(self, t, u, x):
+            return [value]
+
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), Own(bd=bd, name="own"))
+    with pytest.raises(cs.BlockError, match=r"^output port 0 of block 'own' is .* at t = 0; the run ends there"):
+        sim.run(bd, 1.0)
+
+
+def test_what_a_class_of_blocks_lacks_is_said(sim):
+    """Python counted arguments of lambdas and methods; bdsim said 'incorrect length', of no block."""
+
+    def wired(start, output, **ports):
+        kind = type("Own", (ContinuousBlock,), {"output": output, "deriv": lambda self, t, u, x: u[0], **ports})
+        bd = sim.blockdiagram()
+        block = kind(nstates=1, bd=bd, name="own")
+        block._x0 = start
+        if ports:
+            bd.connect(ramp(bd), block)
+        return bd
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    both = {"nin": 1, "nout": 1}
+    for bd, said in (
+        (wired(np.zeros(1), lambda self, t, x: [x[0]], **both), "define output(self, t, u, x)"),
+        (
+            wired(np.zeros(2), output, **both),
+            "block 'own': has nstates=1, but its initial state _x0 has the shape (2,)",
+        ),
+        (wired(0.0, output, **both), "block 'own': has nstates=1, but its initial state _x0 has the shape ()"),
+        (wired(np.zeros(1), output), "block 'own': has neither inputs nor outputs"),
+    ):
+        with pytest.raises(cs.CstormError) as caught:
+            sim.run(bd, 1.0)
+        assert said in str(caught.value)
+
+
+NO_SIGNALS = {
+    "returned None; end it with 'return'": lambda u: None,
+    "returned 'fast', which is no number": lambda u: "fast",
+    "returned [1.0, [2.0]], which is no number": lambda u: [[1.0, [2.0]]],
+    "returned an ufunc, which is no number": lambda u: np.sin,
+    "a list of 2 for 1 output; return one array, as np.array([...]), or make the block with nout=2": lambda u: [u, u],
+    "TypeError: unsupported operand type(s) for +: 'float' and 'str'": lambda u: u + "m",
+}
+
+
+@pytest.mark.parametrize("sink", [True, False])
+@pytest.mark.parametrize("said", NO_SIGNALS)
+def test_a_function_that_returns_no_signal(said, sink):
+    """None and texts went into scopes, or nowhere, in silence; what was wrong within a function was hidden."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), law := bd.FUNCTION(NO_SIGNALS[said], name="law"))
+    if sink:
+        bd.connect(law, bd.SCOPE())
+    with pytest.raises(cs.BlockError, match=r"^block 'law' \(FUNCTION\), output at t = 0: ") as caught:
+        sim.run(bd, 1.0)
+    assert said in str(caught.value)
+    assert "TypeError" in said or "its function (line " in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    "end, said", [(None, "returned None"), (np.ones(3), "returned 3 numbers, 2 before this"), ("s", "returned 's'")]
+)
+def test_a_function_that_returns_no_signal_from_some_time_on(engine, end, said):
+    """A way without `return` gave None; compiled, the run ended at a nan, or "in its compiled form only"."""
+
+    def law(u):
+        if u < 0.5:
+            return np.array([u, u])
+        return end
+
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), bd.FUNCTION(law, name="law"))
+    out = sim.run(bd, 1.0, watch=["law"])
+    assert out.status == "failed" and said in out.message and "block 'law'" in out.message
+    assert out.t[-1] == pytest.approx(0.5, abs=0.02)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("stops", [lambda: True, lambda x: None, lambda x: x.foo, lambda x: np.array([x, x]) > 0.5])
+def test_a_stop_whose_function_fails_is_named(engine, stops):
+    """Python's or bdsim's own error left the run, without the block."""
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), bd.STOP(stops, name="halt"))
+    with pytest.raises(cs.BlockError, match=r"^block 'halt' \(STOP\), condition at t = 0: .*; STOP looks at one"):
+        sim.run(bd, 1.0)
+
+
+def test_a_gain_of_a_list_is_one_of_an_array(sim):
+    """Python cannot multiply a list by a number."""
+    bd = sim.blockdiagram()
+    bd.connect(ramp(bd), bd.GAIN([1.0, 2.0], name="gain"))
+    np.testing.assert_allclose(sim.run(bd, 1.0, watch=["gain"]).signal("gain")[-1], [1.0, 2.0])
+
+
 @pytest.mark.parametrize("where", ["start", "reset"])
 def test_an_exception_before_the_first_sample_is_raised(sim, where):
     bd = sim.blockdiagram()

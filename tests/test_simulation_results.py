@@ -86,6 +86,30 @@ def test_what_can_not_be_watched(sim, watch, message):
     assert message in str(caught.value)
 
 
+def test_names_that_a_result_does_not_have(sim):
+    """Private names were listed, and what is no name at all ended in Python's words."""
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    out = sim.run(bd, 1.0, watch=["parts"])
+    for name, said in (
+        ("foo", "result 'foo' does not exist; there are 't', 'x'"),
+        ("signals", "did you mean 'signal'?"),
+        ("parts", "signals are read as in out.signal('parts.place')"),
+    ):
+        with pytest.raises(cs.CstormError) as caught:
+            getattr(out, name)
+        assert said in str(caught.value) and "'_" not in str(caught.value)
+        assert not hasattr(out, name)
+    for wrong in (0, None, ["parts.speed"], np.ones(2)):
+        with pytest.raises(cs.InvalidType, match=r"^signal: expected a name as 'plant\.q', or a port"):
+            out.signal(wrong)
+        with pytest.raises(cs.InvalidType, match=r"^signal: expected a name"):
+            out.recorded().signal(wrong)
+    np.testing.assert_array_equal(out.signal("parts[0]"), out.signal(out.ynames[0]))  # as `watch` takes it
+    with pytest.raises(cs.CstormError, match=r"output of block 'parts' '\[2\]' does not exist; there are "):
+        out.signal("parts[2]")
+
+
 def test_watch_blocks_scopes_and_subsystems(sim):
     bd = sim.blockdiagram()
     inner = sim.blockdiagram(name="inner")

@@ -91,6 +91,26 @@ def test_what_fails_leaves_it_where_it_stood(stepper):
         assert stepper.t == 0.0 and np.array_equal(stepper.x, x)
 
 
+def test_what_is_wrong_with_inputs_and_times_is_said(stepper):
+    """A NaN was called a block that fails, which `sim.run` would name; times were taken as they came."""
+    sim, bd = acrobot()
+    batch = sim.batch_stepper(bd, ["torque"], ["plant.q"], count=2)
+    for wrong, said in (
+        (lambda: stepper.step(np.zeros(3), 0.1), f"; the inputs are {stepper.inputs[0]}"),
+        (lambda: stepper.step([np.nan], 0.1), f"step: u: input {stepper.inputs[0]!r} is nan"),
+        (lambda: batch.step([0.0, 0.0], 0.1), f"; the inputs are {batch.inputs[0]}"),
+        (lambda: batch.step([[0.0], [np.inf]], 0.1), f"step: u: input {batch.inputs[0]!r} of row 1 is inf"),
+        *[
+            (lambda s=s, t=t: s.reset(t=t), "reset: t: expected")
+            for s in (stepper, batch)
+            for t in (np.nan, "a", [1.0])
+        ],
+    ):
+        with pytest.raises(CstormError) as caught:
+            wrong()
+        assert said in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("add", "message"),
     [

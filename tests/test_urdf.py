@@ -665,3 +665,18 @@ class TestShown:
         assert low <= knob.value <= high and low < high
         assert not limits or all(end is None or end in (low, high) for end in limits)
         assert not log or low > 0
+
+
+def test_degrees_in_a_file_are_noted(caplog):
+    """A robot whose angles were degrees was read in silence: tumbled links, and stops many turns away."""
+    caplog.set_level("INFO", "cstormpy")
+    text = ARM.replace('lower="-1" upper="2"', 'lower="-75" upper="110"').replace(
+        'xyz="1 0 0"/>', 'xyz="1 0 0" rpy="90 0 0"/>'
+    )
+    Mechanism.from_urdf(text)
+    turns, limits = said(caplog)
+    assert turns.startswith("joint 'elbow': rpy 90, 0, 0 rad is more than two turns") and "np.deg2rad" in turns
+    assert limits.startswith("joint 'shoulder': limits -75, 110 rad is more than two turns")
+    caplog.clear()
+    Mechanism.from_urdf(ARM)
+    assert not said(caplog)

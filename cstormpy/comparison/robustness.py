@@ -28,12 +28,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arguments import entries, positive, whole_number
 from cstormpy.arrays import Array
+from cstormpy.checks import nonnegative
 from cstormpy.comparison.disturbances import MEASUREMENT, MOTORS, PUSHES, SEED, disturb
 from cstormpy.comparison.table import CRITERIA
 from cstormpy.control.posture_law import errors_from
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.noise import uniform
+from cstormpy.values import ArgumentNames
 
 if TYPE_CHECKING:
     from cstormpy.comparison.entries import Entry
@@ -42,12 +45,14 @@ if TYPE_CHECKING:
 
 MOTOR = 6.0
 """The greatest torque of the competition's motors, of which the torques below are parts [N m]."""
+_PAIRS = ("response", "push", "width")
+"""Quantities of which there are a least and a greatest value."""
 #: Channels of the random numbers that choose the pushes.
 _HEIGHT, _CENTRE, _WIDTH, _SIGN = 0.0, 64.0, 128.0, 192.0
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(metaclass=ArgumentNames):
     """A quantity that is made worse, and by how much.
 
     Attributes
@@ -95,12 +100,17 @@ class Robustness:
 
     def __post_init__(self) -> None:
         for each in fields(self):
-            value = getattr(self, each.name)
-            numbers = value if isinstance(value, tuple) else (value,)
-            if not all(isinstance(v, (int, float)) and math.isfinite(v) and v >= 0.0 for v in numbers):
-                raise InvalidValue(f"robustness: {each.name}: expected numbers that are not negative, got {value!r}")
-        if self.steps < 2 or self.profiles < 1 or self.dt <= 0.0:
-            raise InvalidValue("robustness: expected at least 2 steps, 1 profile, and a dt above 0")
+            value, what = getattr(self, each.name), f"robustness: {each.name}"
+            if each.name in _PAIRS:
+                value = entries(value, what, "two numbers, the least and the greatest")
+                if len(value) != 2:
+                    raise InvalidValue(f"{what}: expected two numbers, the least and the greatest, got {len(value)}")
+                object.__setattr__(self, each.name, tuple(nonnegative(v, what) for v in value))
+            elif each.name in ("steps", "profiles"):
+                object.__setattr__(self, each.name, whole_number(value, what, 2 if each.name == "steps" else 1))
+            else:
+                object.__setattr__(self, each.name, nonnegative(value, what))
+        positive(self.dt, "robustness: dt")
         if self.model >= 1.0:
             raise InvalidValue(f"robustness: model: a mass cannot change by {self.model:g} of itself")
 

@@ -20,6 +20,7 @@ from cstormpy.control.posture_law import errors_from
 from cstormpy.diagrams import Goal
 from cstormpy.diagrams import load as load_diagram
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName, shown, unknown_name
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism
 from cstormpy.simulation import Simulation
 from cstormpy.simulation.interrupts import Interrupts
@@ -190,6 +191,8 @@ def _wire(
         aim = Goal(aim)
     if aim is not None and len(aim.q) != probe.mech.n:
         raise InvalidValue(f"goal: expected {probe.mech.n} numbers ({', '.join(probe.mech.names)})")
+    if aim is not None:
+        say_degrees(probe.mech.freedoms, probe.mech.names, aim.q.tolist(), "goal")
     entry = Entry(varied, joints=probe.mech.names, motors=probe.mech.actuated, goal=aim, turn=np.zeros(probe.mech.n))
     if aim is not None and aim.wrap:
         entry.turn, entry.balls = periods(probe.mech)[0], probe.mech.ball_starts

@@ -21,7 +21,7 @@ from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
-from cstormpy.control.user_laws import OwnLaw, is_own_law
+from cstormpy.control.user_laws import OwnLaw, check_arguments, is_own_law
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.nodes import Node
@@ -259,6 +259,8 @@ def laws_by_name(laws: Mapping[str, Any] | Sequence[str] | Law | str | object, m
     for name, law in found.items():
         if isinstance(law, Law) and "mech" not in law.__dict__:
             raise InvalidType(f"law {name!r}: __init__ of {type(law).__name__} must call super().__init__(mech)")
+        if isinstance(law, Law):
+            check_arguments(law.torque, "reference")
         if isinstance(law, Law) and (law.mech.names != mech.names or law.mech.actuated != mech.actuated):
             raise InvalidValue(
                 f"law {name!r}: was made for a mechanism of other joints or motors "

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism
 
 STARTS = 12
@@ -110,6 +111,8 @@ def goal_posture(mech: Mechanism, goal: ArrayLike | None, who: str) -> tuple[Arr
             "mech.trim(guess) finds an equilibrium"
         )
     q = upright(mech) if goal is None else checks.array(goal, (mech.n,), "goal").copy()
+    if goal is not None:
+        say_degrees(mech.freedoms, mech.names, q.tolist(), "goal")
     try:
         load = mech.inverse_dynamics(q, np.zeros(mech.n), np.zeros(mech.n))
     except InvalidValue as why:  # an open posture, or one that the motors do not hold

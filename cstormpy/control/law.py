@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -16,8 +17,10 @@ from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.arrays import is_symbolic, symbols
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import Node
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.curve import Curve
+from cstormpy.values import ArgumentNames
 
 #: Position, rate and acceleration to follow.
 Target = tuple[Array, Array, Array]
@@ -34,7 +37,11 @@ def clipped(tau: Array, limit: Array) -> Array:
     return np.minimum(np.maximum(tau, -limit), limit)
 
 
-class Law:
+class _LawClass(ArgumentNames, ABCMeta):
+    """The class of classes of laws, which may be abstract as well."""
+
+
+class Law(metaclass=_LawClass):
     """Base of the control laws: torques of the motors as a function of time and state.
 
     A law is used by one simulation at a time: it remembers its phase and owns scratch memory. Copies and pickles have
@@ -249,7 +256,10 @@ class Law:
                 f"such a tuple, got {shown(given)}"
             )
         width = self._check_width(len(given), "reference")
-        return checks.array(given, (width,), "reference"), np.zeros(width), np.zeros(width)
+        posture = checks.array(given, (width,), "reference")
+        if width == self.mech.n:
+            say_degrees(self.mech.freedoms, self.mech.names, posture.tolist(), "reference")
+        return posture, np.zeros(width), np.zeros(width)
 
     def _check_width(self, width: int, what: str) -> int:
         """Return the width of a reference if it is one that this law can follow."""

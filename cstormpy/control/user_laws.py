@@ -51,7 +51,7 @@ class OwnLaw(Law):
         bound = getattr(own, "__self__", None)
         if inspect.ismethod(own) and getattr(bound, own.__name__, None) == own:
             self.own, self.method = bound, own.__name__
-        _check_arguments(self.function)
+        check_arguments(self.function)
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -91,18 +91,36 @@ class OwnLaw(Law):
         return f"{type(self).__name__}({self._asked()})"
 
 
-def _check_arguments(function: Callable[..., Any]) -> None:
-    """Refuse a function that cannot be called with (t, q, qd)."""
+def check_arguments(function: Callable[..., Any], more: str = "") -> None:
+    """Refuse a function or method that cannot be called with (t, q, qd), and one more argument if there is its name.
+
+    Raises
+    ------
+    InvalidType
+        Saying what it takes; also where these arguments stand in another order.
+    """
     try:
-        signature = inspect.signature(function)
+        taken = inspect.signature(function)
+        written = inspect.signature(function.__func__) if inspect.ismethod(function) else taken
     except (TypeError, ValueError):  # of C
         return
+    given = [*_GIVEN, *[more] * bool(more)]
+    wanted = ", ".join(["self"] * inspect.ismethod(function) + [*_GIVEN, *[f"{more}=None"] * bool(more)])
+    why = ""
     try:
-        signature.bind(0.0, None, None)
+        taken.bind(*given)
     except TypeError as error:
+        why = str(error)
+    if any(name in given and name != place for name, place in zip(taken.parameters, given, strict=False)):
+        why = why or "in this order"
+    if why:
         raise InvalidType(
-            f"law {_name(function)}{signature}: must take (t, q, qd), the time, positions and velocities; {error}"
-        ) from None
+            f"law {_name(function)}{written}: must take ({wanted}), the time, positions and velocities; {why}"
+        )
+
+
+_GIVEN = ("t", "q", "qd")
+"""The arguments of every law."""
 
 
 def _name(function: Callable[..., Any]) -> str:

@@ -152,6 +152,10 @@ def _look(user, given):
         code = function.__code__
         where = f"in the function at line {code.co_firstlineno} of {os.path.basename(code.co_filename)}"
         raise Refused(f"{said}, {where}") from error
+    found = user.nopython_signatures[-1].return_type
+    # as a function of C, it would leave what stood there before where it returns None
+    if any(isinstance(each, (types.Optional, types.NoneType)) for each in (found, *getattr(found, "types", ()))):
+        raise Refused("it returns None on some of its ways")
 
 
 def _with_defaults(function, given):

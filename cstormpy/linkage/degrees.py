@@ -15,8 +15,8 @@ from cstormpy.reporting import notice_once
 _TURNS, _HALVES, _MOST = 4.0 * math.pi, 0.5, 720.0
 
 
-def say_degrees(freedoms: Sequence[Any], names: Sequence[str], angles: Sequence[float]) -> None:
-    """Say which angles at the start, and limits of joints that turn, look like degrees.
+def say_degrees(freedoms: Sequence[Any], names: Sequence[str], angles: Sequence[float], what: str = "q0") -> None:
+    """Say which angles of a posture, and limits of joints that turn, look like degrees.
 
     Parameters
     ----------
@@ -24,19 +24,26 @@ def say_degrees(freedoms: Sequence[Any], names: Sequence[str], angles: Sequence[
     names : sequence of str
         Those of the coordinates.
     angles : sequence of float
-        The coordinates at the start [rad].
+        The coordinates [rad]; NaN where one is free.
+    what : str
+        What the posture is: that at the start unless said otherwise.
     """
     for freedom, name, angle in zip(freedoms, names, angles, strict=True):
         if not freedom.winds:
             continue
         position = freedom.limits.position if freedom.limits else None
-        for what, values in (("q0", (angle,)), ("limits", position or ())):
-            if any(map(_looks_like_degrees, values)):
-                given = ", ".join(f"{value:g}" for value in values)
-                notice_once(
-                    f"joint {name!r}: {what} {given} rad is more than two turns; angles are in radians, and degrees "
-                    "are converted by np.deg2rad(...)"
-                )
+        say_angles(f"joint {name!r}: {what}", (angle,))
+        say_angles(f"joint {name!r}: limits", position or ())
+
+
+def say_angles(what: str, angles: Sequence[float]) -> None:
+    """Say that some angles [rad] look like degrees, if one does."""
+    if any(map(_looks_like_degrees, angles)):
+        given = ", ".join(f"{angle:g}" for angle in angles)
+        notice_once(
+            f"{what} {given} rad is more than two turns; angles are in radians, and degrees are converted by "
+            "np.deg2rad(...)"
+        )
 
 
 def _looks_like_degrees(value: float) -> bool:

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 from cstormpy import checks
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, shown
-from cstormpy.values import frozen
+from cstormpy.values import ArgumentNames, frozen
 
 
-class Load:
+class Load(metaclass=ArgumentNames):
     """A force and a moment at a point of a link, which do not turn with it.
 
     It stands wherever wrenches do: alone or in a list, beside entries (link, pose, wrench), as ``wrench=`` of the

@@ -41,6 +41,7 @@ from cstormpy import checks
 from cstormpy.arguments import entries, option
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue, ShapeError, unknown_name
+from cstormpy.linkage.degrees import say_angles
 from cstormpy.linkage.joints import JOINT_TYPES, Joint, OneDofJoint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.tables import inverse_pose
@@ -107,6 +108,8 @@ def _read_row(row: Any, where: str) -> dict[str, Any]:
     given["type"] = option(given.get("type", "revolute"), f"{where}: type", _TYPES)
     for key in _PARAMETERS:
         given[key] = checks.real(given.get(key, 0.0), f"{where}: {key}")
+    for key in ("theta", "alpha"):
+        say_angles(f"{where}: {key}", (given[key],))
     return given
 
 

@@ -21,6 +21,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, FileFormatError, InvalidValue, shown, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.linkage.constraints import Coupling
+from cstormpy.linkage.degrees import say_angles, say_degrees
 from cstormpy.linkage.joints import Fixed, Free, Joint, Limits, Planar, Prismatic, Revolute
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.shapes import Shape
@@ -57,6 +58,7 @@ def from_urdf(
         followers = {coupling.joint for coupling in couplings}
         mech = mech.with_drive(actuated=[name for name in mech.actuated if name not in followers])
     robot.notes.say("URDF" if path is None else path.name)
+    say_degrees(mech.freedoms, mech.names, [0.0] * mech.n)
     return mech
 
 
@@ -287,6 +289,7 @@ class Robot:
         if origin is not None:
             pose[:3, 3] = origin.vector("xyz", whose, (0.0, 0.0, 0.0))
             turns = origin.vector("rpy", whose, (0.0, 0.0, 0.0))
+            say_angles(f"{whose}: rpy", turns)
             if any(turns):
                 pose[:3, :3] = rotation(turns)
             if "quat_xyzw" in origin.attributes and self._quaternions(origin, whose):

@@ -12,6 +12,7 @@ import numpy as np
 from cstormpy import checks
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.closed_shooting import shooting_of
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
@@ -39,6 +40,7 @@ from cstormpy.optimal.stages import guessed_points, random_points, read_guess
 from cstormpy.optimal.terms import Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription
 from cstormpy.optimal.turn_limits import TurnLimit, refuse_whole_turns
+from cstormpy.values import ArgumentNames
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -86,7 +88,7 @@ class _Options:
     design: Any = None
 
 
-class Problem:
+class Problem(metaclass=ArgumentNames):
     """Find the motion of least cost.
 
     Parameters
@@ -224,6 +226,8 @@ class Problem:
             raise InvalidValue("problem: no joint of the mechanism has a motor, so that there is nothing to choose")
         self.low_duration, self.duration_guess, self.high_duration, self.free_duration = read_duration(o.duration)
         self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
+        for name, state in (("start", self.start), ("end", self.end)):
+            say_degrees(mech.freedoms, mech.names, state.rows[0].tolist(), name)
         self.loads = read_loads(mech, o.loads)
         self.base = read_base(o.base, self.free_duration)
         if self.base is not None and self.design is not None and not self.inverse:

@@ -3,7 +3,7 @@
 LTI_SS and LTI_SS_S have a port for each input and output, but give all outputs as one array, so that none with several
 could run; they ask numbers for their shape, as in the ``LTI_SS(A=-2, B=1, C=-1)`` of their documentation. PID and PID_S
 leave out a limit that is a whole number or a list. FUNCTION takes no function of NumPy: it counts what these could take
-too as inputs.
+too as inputs. It takes whatever a function returns for a signal, None too, and hides what was wrong within one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
 from collections.abc import Callable
 from types import BuiltinFunctionType
 from typing import Any
@@ -21,7 +22,7 @@ from bdsim.blocks.functions import Function
 from bdsim.blocks.sampled import LTI_SS_S
 
 from cstormpy.arrays import real_array
-from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.errors import BlockError, InvalidValue, ShapeError, shown
 
 
 def class_name(kind: type) -> str:
@@ -39,6 +40,8 @@ def output_of(block: Any) -> Callable[..., Any]:
     """Return what computes the outputs of a block."""
     if type(block).output in (LTI_SS.output, LTI_SS_S.output):
         return functools.partial(linear_outputs, block)
+    if type(block).output is Function.output:
+        return _FunctionOutputs(block)
     return method_of(block, "output")
 
 
@@ -56,6 +59,76 @@ def method_of(block: Any, name: str) -> Callable[..., Any]:
 
 def _as_copy(value: Any) -> Any:
     return np.array(value) if value.__class__ is np.ndarray else value
+
+
+class _FunctionOutputs:
+    """What the functions of a FUNCTION return, as its outputs; refused where it is no signal, or changes its width."""
+
+    def __init__(self, block: Any) -> None:
+        self._block = block
+        self._sizes: list[int | None] = [None] * block.nout
+
+    def __call__(self, t: float, u: list[Any], x: Any) -> list[Any]:
+        b, given = self._block, [_as_copy(value) for value in u]
+        if not callable(b.func):
+            found = [f(*given, *b.args, **b.kwargs) for f in b.func]
+            if len(found) != b.nout:
+                raise BlockError(f"it has {len(found)} functions for {b.nout} outputs; make it with nout={len(found)}")
+            return [self._signal(k, value, b.func[k]) for k, value in enumerate(found)]
+        value = b.func(*given, *b.args, **b.kwargs)
+        found = list(value) if isinstance(value, (list, tuple)) else [value]
+        if value is not None and len(found) != b.nout:
+            raise BlockError(f"{_place(b.func)} {_miscounted(value, b.nout)}")
+        return [self._signal(k, value, b.func) for k, value in enumerate(found)]
+
+    def _signal(self, port: int, value: Any, function: Any) -> Any:
+        if value is None:
+            raise BlockError(
+                f"{_place(function)} returned None; end it with 'return' and the value, on all of its ways"
+            )
+        if value.__class__ is float:
+            size = 1
+        elif isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+            size = value.size
+        else:
+            size = _size(value)
+        if size < 0:
+            raise BlockError(f"{_place(function)} returned {shown(value)}, which is no number and no array of numbers")
+        before = self._sizes[port]
+        if before is None:
+            self._sizes[port] = size
+        elif size != before:
+            raise BlockError(f"{_place(function)} returned {size} number{'s' * (size != 1)}, {before} before this")
+        return value
+
+
+def _size(value: Any) -> int:
+    """Return how many numbers a signal has, -1 for what is no signal; a pose or a dict counts as one."""
+    if isinstance(value, (str, bytes, set, type)) or callable(value):
+        return -1
+    if isinstance(value, (list, tuple, np.ndarray)):
+        try:
+            array = np.asarray(value)
+        except ValueError:  # rows of unequal length
+            return -1
+        return array.size if array.dtype.kind in "biufc" else -1
+    return 1
+
+
+def _miscounted(value: Any, outputs: int) -> str:
+    """Return what a function returned that has not a value for each output, and what to do."""
+    if not isinstance(value, (list, tuple)):
+        return f"returned {shown(value)} for {outputs} outputs; return a list of {outputs}"
+    returned = f"returned a {type(value).__name__} of {len(value)} for {outputs} output{'s' * (outputs != 1)}"
+    more = "return one array, as np.array([...]), or " if outputs == 1 and value else ""
+    return f"{returned}; {more}make the block with nout={len(value)}" if value else returned
+
+
+def _place(function: Any) -> str:
+    """Return how messages call a function of a block: with its line, where it has one."""
+    code = getattr(inspect.unwrap(getattr(function, "func", function)), "__code__", None)
+    where = f" (line {code.co_firstlineno} of {os.path.basename(code.co_filename)})" if code is not None else ""
+    return f"its function{where}"
 
 
 def linear_outputs(block: Any, t: Any, u: list[Any], x: Any) -> list[Any]:
@@ -89,6 +162,13 @@ def _matrices(given: dict[str, Any]) -> dict[str, Any]:
     x0, A = given.get("x0"), given.get("A")
     if x0 is not None and A is not None and np.size(x0) != len(A):
         raise ShapeError(f"x0: expected {len(A)} numbers, as A has rows, got {np.size(x0)}")
+    return given
+
+
+def _gain(given: dict[str, Any]) -> dict[str, Any]:
+    """Return a gain that is a list as an array: Python repeats a list."""
+    if isinstance(given.get("K"), (list, tuple)):
+        given["K"] = real_array(given["K"], "K").copy()
     return given
 
 
@@ -134,6 +214,7 @@ def _with_arguments(function: Any, count: Any) -> Any:
 
 _CHANGES = {
     "FUNCTION": _with_inputs,
+    "GAIN": _gain,
     "LTI_SS": _matrices,
     "LTI_SS_S": _matrices,
     "PID": _limit,

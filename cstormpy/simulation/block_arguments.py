@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import numpy as np
 from bdsim.components import Clock
 
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.arguments import option
+from cstormpy.arrays import real_array, real_number
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.simulation.block_maker import signature_of
 
 #: Classes of blocks whose arguments are kept.
@@ -62,8 +65,11 @@ def _check_bdsim(
     for p in parameters:
         is_number = type(p.default) in (int, float) or p.annotation == "float"
         is_number = is_number and kind != "CONSTANT"  # which may be anything
-        if is_number and isinstance(bound.get(p.name), (str, bytes)):
-            raise InvalidType(f"{kind}: {p.name}: expected a number, got {shown(bound[p.name])}")
+        given = bound.get(p.name, 0.0)
+        if is_number and (given is None or isinstance(given, (str, bytes))):
+            raise InvalidType(f"{kind}: {p.name}: expected a number, got {shown(given)}")
+        if is_number and isinstance(given, (float, np.floating)) and math.isnan(given):
+            raise NonFinite(f"{kind}: {p.name}: expected a number, got nan")
 
 
 @functools.lru_cache(_KINDS)
@@ -96,7 +102,7 @@ def not_made(kind: str, error: Exception) -> DiagramError:
     """Return the error for a block that its own class could not make, in its words where they are for users."""
     words = str(error).strip()
     if counts := _ARGUMENTS.match(words):
-        words = f"the function takes {counts[1]} arguments, nin={counts[2]}; it has an input for each"
+        words = f"the function takes {counts[1]} arguments, nin={counts[2]}; it has an input, or one of fargs, for each"
     if isinstance(error, (ValueError, AssertionError)) and words:
         return DiagramError(f"{kind}: cannot be made: {words}")
     if "dtype" in words:  # NumPy's names of types are no words for a user
@@ -134,6 +140,24 @@ def _functions(kind: str, arguments: Mapping[str, Any]) -> None:
         raise InvalidType(f"{kind}: func: expected a function, as numpy.sin, or a list of them, got {shown(value)}")
 
 
+def _fraction(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a denominator, or a factor of one, that begins with a coefficient of 0."""
+    D = arguments["D"]
+    for factor in [D, *(D if isinstance(D, (list, tuple, np.ndarray)) else [])]:
+        first = next(iter(factor), 0.0) if isinstance(factor, (list, tuple, np.ndarray)) else 1.0
+        if isinstance(first, (int, float, np.number)) and first == 0.0:
+            raise InvalidValue(f"{kind}: D: must not begin with 0, got {shown(factor)}")
+
+
+def _table(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a function between points of which one part is missing."""
+    if arguments["xy"] is None:
+        if arguments["x"] is None or arguments["y"] is None:
+            raise InvalidType(f"{kind}: needs 'x' and 'y', as in bd.{kind}(x=[0, 1], y=[0, 2])")
+        real_array(arguments["x"], f"{kind}: x", ("any",))
+        real_array(arguments["y"], f"{kind}: y")
+
+
 def _bounds(kind: str, arguments: Mapping[str, Any]) -> None:
     """Refuse limits of which the lower is above the upper."""
     low, high = arguments["min"], arguments["max"]
@@ -159,14 +183,40 @@ def _pieces(kind: str, arguments: Mapping[str, Any]) -> None:
             raise InvalidValue(f"{kind}: times must increase, but {t:g} stands behind {before:g}")
 
 
+def _wave(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a wave that bdsim does not know, or would leave out a part of, and numbers that are none of a wave."""
+    wave = option(arguments["wave"], f"{kind}: wave", ("sine", "square", "triangle"))
+    option(arguments["unit"], f"{kind}: unit", ("Hz", "rad/s"))
+    freq = real_number(arguments["freq"], f"{kind}: freq")
+    if freq == 0.0 or (freq < 0.0 and wave != "sine"):
+        raise InvalidValue(f"{kind}: freq: expected a positive number, got {freq:g}")
+    for name, wanted in (("phase", "a part of a period, from 0 to 1"), ("duty", "a part of a period, between 0 and 1")):
+        part = real_number(arguments[name], f"{kind}: {name}")
+        if not 0.0 <= part <= 1.0 or (name == "duty" and part in (0.0, 1.0)):
+            raise InvalidValue(f"{kind}: {name}: expected {wanted}, got {part:g}")
+    if (arguments["min"] is None) != (arguments["max"] is None):
+        raise InvalidValue(f"{kind}: needs both min and max, or amplitude and offset instead of them")
+    for name in ("amplitude", "offset", "min", "max"):
+        value = arguments[name]
+        if isinstance(value, np.ndarray):
+            real_array(value, f"{kind}: {name}")
+        elif value is not None or name in ("amplitude", "offset"):
+            real_number(value, f"{kind}: {name}")
+    _bounds(kind, arguments)
+
+
 _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "CLIP": _bounds,
     "FUNCTION": _functions,
     "INTEGRATOR": _bounds,
     "INTEGRATOR_S": _bounds,
+    "INTERPOLATE": _table,
+    "LTI_SISO": _fraction,
+    "LTI_SISO_S": _fraction,
     "PIECEWISE": _pieces,
     "SUM": _signs("signs", "+-", "+-"),
     "PROD": _signs("ops", "*/", "*/"),
     "PID": _gains,
     "PID_S": _gains,
+    "WAVEFORM": _wave,
 }

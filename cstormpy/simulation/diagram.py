@@ -7,6 +7,7 @@ gathered once. The blocks cannot tell the difference: they get the same inputs, 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections.abc import Callable
 from functools import cached_property
@@ -14,8 +15,10 @@ from typing import Any
 
 import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
+from bdsim.blocks.connections import DeMux
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Gain
+from bdsim.blocks.sinks import Stop
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arrays import Array
@@ -365,7 +368,7 @@ class Diagram:
             elif value.__class__ is np.ndarray and value.dtype.kind == "f":
                 finite = bool(np.isfinite(value).all())
             else:
-                finite = _finite(value)
+                finite = value is not None and _finite(value)
             if not finite:
                 return f"{output_name(b, port)} is {_short(value)}"
         return None
@@ -385,16 +388,43 @@ def _rate_of(b: Any) -> Callable[..., Any]:
     return rate
 
 
+_CALLED = {
+    "output": ("output", ("t", "u", "x")),
+    "rate of the state": ("deriv", ("t", "u", "x")),
+    "next state": ("next", ("t", "u", "x")),
+    "step": ("step", ("t", "u")),
+}
+"""Which method of a block gives what, and its arguments."""
+
+
 def _hint(b: Any, what: str) -> str:
     """Return what helps where a block fails at an input that is not there yet, or of a width it was not made for."""
+    method, arguments = _CALLED.get(what, ("", ()))
+    if method and not _takes(getattr(b, method), arguments):
+        return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
     early = not getattr(b, "_feedthrough", True) and any(slot.value is None for slot in b._inport_slots)
     if what == "output" and early:
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
+    if isinstance(b, Stop):
+        return "; STOP looks at one number or truth: its input, or what its function returns of that"
+    if isinstance(b, DeMux):
+        return f"; DEMUX of {b.nout} outputs takes a signal of {b.nout} numbers"
     if isinstance(b, Scope):
         return "; SCOPE shows numbers, and signals of two numbers with vector=2"
     return ""
+
+
+def _takes(method: Callable[..., Any], arguments: tuple[str, ...]) -> bool:
+    """Tell whether a method can be called with these arguments."""
+    try:
+        inspect.signature(method).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # of C
+        return True
+    return True
 
 
 def _refused(b: Any, values: Any) -> BlockError:
@@ -425,5 +455,7 @@ def _short(value: Any) -> str:
 def _finite(value: Any) -> bool:
     try:
         return bool(np.isfinite(value).all())
-    except (TypeError, ValueError):
-        return True  # not a number at all: a pose, a text
+    except TypeError:  # not a number at all: a pose, a text
+        return not (isinstance(value, (list, tuple, np.ndarray)) and any(each is None for each in value))
+    except ValueError:  # rows of unequal length
+        return False

@@ -349,6 +349,8 @@ class Observation:
             return
         bad = self.diagram.not_finite()
         if bad is not None:
+            if self.diagram.shortcut is not None and self.diagram.x is not None:
+                self.diagram.evaluate(t, self.diagram.x)  # which says more of a function that fails, or returns None
             raise BlockError(
                 f"{bad} at t = {t:.9g}; the run ends there. Look at what this block computes from its inputs"
             )

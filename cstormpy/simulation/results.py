@@ -15,7 +15,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import UnknownAttribute, UnknownName, unknown_name
 from cstormpy.simulation.recording import port_suffix
 from cstormpy.simulation.result_files import columns_of, owner
-from cstormpy.simulation.run_data import Recorded, RunData, read
+from cstormpy.simulation.run_data import Recorded, RunData, read, signal_name
 
 
 class Deferred:
@@ -198,14 +198,22 @@ class Result(RunData, BDStruct):
                 raise
         if name in ("y", "ynames") and "t" in self.data:
             raise UnknownAttribute(f"{name}: no signals were watched; name them, as in sim.run(bd, watch=['plant.q'])")
-        raise unknown_name("result", name, [key.lstrip(".") for key in self.data], UnknownAttribute)
+        signals = [output for output in self.data.get("ynames", []) if name in (output, owner(output))]
+        if signals:
+            raise UnknownAttribute(f"result {name!r} does not exist; signals are read as in out.signal({signals[0]!r})")
+        methods = [each for kind in (Result, RunData) for each in vars(kind) if not each.startswith("_")]
+        known = dict.fromkeys([*self._parts(), *methods])
+        raise unknown_name("result", name, known, UnknownAttribute)
+
+    def _parts(self) -> list[str]:
+        return [key.lstrip(".") for key in self.data if not key.startswith("._")]
 
     if not TYPE_CHECKING:  # with which no name would be a typo
         __getattr__ = _part
 
     def __dir__(self) -> list[str]:
         """Return the parts of the result beside its methods."""
-        return sorted({*super().__dir__(), *(key.lstrip(".") for key in self.data if not key.startswith("._"))})
+        return sorted({*super().__dir__(), *self._parts()})
 
     def signal(self, name: Any) -> Array:
         """Return the samples (N, ...) of a watched signal or state, as in ``out.signal("plant.q")``.
@@ -218,6 +226,7 @@ class Result(RunData, BDStruct):
         """
         if isinstance(name, (Block, Plug)):
             name = self._name_of(name)
+        name = signal_name(name)
         found = self._recorded()
         if name in found:
             return found[name]
@@ -234,8 +243,13 @@ class Result(RunData, BDStruct):
             raise UnknownName(f"signal {name!r} was not watched; name it, as in sim.run(bd, watch=[{name!r}])")
         path = owner(name) + "."
         ports = [output.removeprefix(path) for output in outputs if output.startswith(path)]
+        number = name.removeprefix(owner(name))[1:-1]  # of a port, as `watch` takes it
+        if number.isdecimal() and int(number) < len(ports):
+            return self.signal(path + ports[int(number)])
         if ports:
-            raise unknown_name(f"output of block {owner(name)!r}", name.removeprefix(path), ports)
+            raise unknown_name(
+                f"output of block {owner(name)!r}", name.removeprefix(path).removeprefix(owner(name)), ports
+            )
         raise unknown_name("signal", name, found)
 
     def _recorded(self) -> dict[str, Any]:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.errors import FileFormatError, InvalidValue, UnknownAttribute, UnknownName, unknown_name
+from cstormpy.errors import (
+    FileFormatError,
+    InvalidType,
+    InvalidValue,
+    UnknownAttribute,
+    UnknownName,
+    shown,
+    unknown_name,
+)
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.measures import MeasureTable
 from cstormpy.simulation.result_files import READERS, WRITERS, by_signal, columns_of, is_port, owner
@@ -197,6 +205,7 @@ class Recorded(RunData):
 
     def _found(self, name: str) -> tuple[str, dict[str, Array]]:
         """Return the name of a column, a signal, or the only one of a block, and its columns."""
+        name = signal_name(name)
         if name in self._columns:
             return name, {name: self._columns[name]}
         signals = self.signals
@@ -206,6 +215,13 @@ class Recorded(RunData):
         if len(wanted) > 1:
             raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
         return wanted[0], {key: self._columns[key] for key in signals[wanted[0]]}
+
+
+def signal_name(name: Any) -> str:
+    """Return the name of a signal, or refuse what is none."""
+    if not isinstance(name, str):
+        raise InvalidType(f"signal: expected a name as 'plant.q', or a port as plant.q, got {shown(name)}")
+    return name
 
 
 def read(path: str | os.PathLike[str]) -> Recorded:

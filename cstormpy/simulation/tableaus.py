@@ -22,6 +22,7 @@ import numpy as np
 
 from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.values import ArgumentNames
 
 #: The subtrees at the root, ordered.
 Tree = tuple["Tree", ...]
@@ -89,7 +90,7 @@ SAME = 1e-12
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Tableau:
+class Tableau(metaclass=ArgumentNames):
     """An explicit Runge-Kutta method, as `Simulation.run` takes it for `solver` (Butcher 1964).
 
     A step of length h from (t, x) has the stages kᵢ = f(t + cᵢ h, x + h Σⱼ Aᵢⱼ kⱼ) and ends at x + h Σᵢ bᵢ kᵢ. A method

@@ -13,6 +13,7 @@ from typing import Any
 from bdsim.block import SubsystemBlock
 from bdsim.exceptions import BlockRuntimeError
 
+from cstormpy.arrays import as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, shown
 from cstormpy.simulation.palette import quiet
 
@@ -68,6 +69,7 @@ def compile_diagram(bd: Any) -> None:
     if not bd.blocklist:
         raise DiagramError(f"diagram {bd.name!r}: has no blocks; make some, as in bd.GAIN(2)")
     _check_ports(bd)
+    _check_states(bd)
     for clock in bd.clocklist:
         clock.statenames.clear()  # bdsim adds to them at each compilation
     inside = subsystems(bd)
@@ -118,6 +120,23 @@ def _check_ports(bd: Any, path: str = "") -> None:
                 )
         if isinstance(block, SubsystemBlock) and not bd.compiled:
             _check_ports(block.subsystem, f"in subsystem {block.name!r}: ")
+
+
+def _check_states(bd: Any) -> None:
+    """Refuse blocks without any port, and own continuous ones without an initial number for each state."""
+    for block in bd.blocklist:
+        if not block.nin and not block.nout and not isinstance(block, SubsystemBlock) and not _is_boundary(block):
+            raise DiagramError(f"{describe(block)}: has neither inputs nor outputs; its class says how many: nin, nout")
+        start = getattr(block, "_x0", None)
+        of_user = type(block).__module__.partition(".")[0] not in ("bdsim", "cstormpy")
+        if block.blockclass != "continuous" or start is None or not of_user:
+            continue
+        shape = as_floats(start, f"{describe(block)}: _x0, its initial state").shape
+        if shape != (block.nstates,):
+            raise DiagramError(
+                f"{describe(block)}: has nstates={block.nstates}, but its initial state _x0 has the shape {shape}; "
+                "make it an array of one number for each state"
+            )
 
 
 def _check_exists(plug: Any, count: int, kind: str, path: str) -> None:

@@ -21,6 +21,7 @@ from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.trajectory.basis import local_basis, spans
 from cstormpy.trajectory.checks import finite_array
 from cstormpy.trajectory.knots import check_knots
+from cstormpy.values import ArgumentNames
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,7 +32,7 @@ Prescribed = float | tuple[float | None, ...] | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class EndConditions:
+class EndConditions(metaclass=ArgumentNames):
     """Conditions of a curve at its ends: q0, qd0, … at the start and q1, qd1, … at the end.
 
     Parameters

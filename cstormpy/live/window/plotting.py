@@ -16,6 +16,8 @@ from cstormpy.live.window import theme
 
 _WIDEST_NAME, _BESIDE_NAME = 140, 14
 """Pixels of the names at an axis, and of what is beside them."""
+_BETWEEN_NUMBERS = 8
+"""Least pixels between two numbers side by side."""
 _MARGIN = 0.06
 """Of the height, above and below the curves."""
 
@@ -64,8 +66,28 @@ class _Axis(pg.AxisItem):
         sideways, upright = (16.0, 0.0) if self.orientation == "bottom" else (0.0, 8.0)
         return super().boundingRect().adjusted(-sideways, -upright, sideways, upright)
 
-    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
-        return [short_number(text) for text in super().tickStrings(values, scale, spacing)]
+    _coarser: Sequence[float] = ()
+    _per_unit = 0.0
+
+    def tickValues(self, low: float, high: float, size: float) -> Any:
+        levels = super().tickValues(low, high, size)
+        self._coarser, self._per_unit = [spacing for spacing, _ in levels], size / (high - low)
+        return levels
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str | None]:
+        """Return the numbers at some ticks, as many as there is room for side by side: pyqtgraph lets them touch."""
+        texts: list[str | None] = [short_number(text) for text in super().tickStrings(values, scale, spacing)]
+        if self.orientation != "bottom" or not texts:
+            return texts
+        metrics, room = QFontMetrics(theme.plot_font()), spacing * self._per_unit
+        wanted = max(metrics.horizontalAdvance(text or "") for text in texts) + _BETWEEN_NUMBERS
+        ratios = [round(other / spacing) for other in self._coarser if other > 1.5 * spacing]
+        for every in (1, 2, 5, 10, 20, 50):
+            if every * room >= wanted and not any(ratio % every for ratio in ratios):
+                return [
+                    text if round(v / spacing) % every == 0 else None for v, text in zip(values, texts, strict=True)
+                ]
+        return [None] * len(texts)
 
     def name_values(self, names: Sequence[str]) -> None:
         """Write names where the values 0, 1, … are, and nothing in between."""

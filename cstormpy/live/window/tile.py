@@ -15,7 +15,7 @@ from cstormpy.live.window.plotting import short_number
 from cstormpy.live.window.widgets import Elided, make
 
 _NARROWEST, _FOR_THE_TITLE = 110, 46
-"""Pixels of width of a pane at least, and of its head that are left to the title and what else is no button."""
+"""Pixels of width of a pane at least, and of its head that are left at least to what is no button."""
 
 
 def figure(value: float, digits: int = 4) -> str:
@@ -78,18 +78,23 @@ class Tile(QFrame):
         head.enlarged.connect(lambda: self.enlarge.emit(self))
         self.head = make(QHBoxLayout, head, spacing=3, contentsMargins=QMargins())
         tip = f"{pane['title']}\nDouble click: this pane alone, and back"
-        self.head.addWidget(make(Elided, pane["title"], objectName="title", toolTip=tip))
+        self.title = make(Elided, pane["title"], objectName="title", toolTip=tip)
+        self.head.addWidget(self.title)
         self.head.addStretch(1)
         self.column.addWidget(head)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Leave the buttons to the menu where there is no room for them."""
+        """Leave to the menu the buttons for which there is no room beside the title, the last ones first."""
         super().resizeEvent(event)
-        buttons = [w for w in self._in_head() if isinstance(w, QToolButton)]
-        wanted = sum(b.sizeHint().width() + self.head.spacing() for b in buttons)
-        has_room = self.width() >= wanted + _FOR_THE_TITLE
+        margins, gap, title = self.column.contentsMargins(), self.head.spacing(), self.title.sizeHint().width()
+        others = [w for w in self._in_head() if w is not self.title]
+        buttons = [w for w in others if isinstance(w, QToolButton)]
+        room = self.contentsRect().width() - margins.left() - margins.right() - gap
+        room -= sum(w.minimumSizeHint().width() + gap for w in others if w not in buttons and not w.isHidden())
+        room -= max(_FOR_THE_TITLE, min(title, room // 2))
         for button in buttons:
-            button.setVisible(has_room)
+            room -= button.sizeHint().width() + gap
+            button.setVisible(room >= 0)
 
     def _in_head(self) -> list[QWidget]:
         items = (self.head.itemAt(k) for k in range(self.head.count()))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import Array, real_array
+from cstormpy.arrays import Array, real_array, real_number
 from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import batch_caller
@@ -18,7 +18,13 @@ from cstormpy.graph.code_cache import machine_for
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.module import text_for_rows
 from cstormpy.graph.routine import Routine
-from cstormpy.simulation.analysis.external import fixed_method, shut_within, stepped_by_others
+from cstormpy.simulation.analysis.external import (
+    fixed_method,
+    input_not_finite,
+    shut_within,
+    stepped_by_others,
+    those_of,
+)
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input
 from cstormpy.simulation.compiled.program import Program
 
@@ -88,6 +94,7 @@ class BatchStepper:
         where : array of bool (count,), optional
             Which are reset; all unless given.
         """
+        begin = float(self._first[0]) if t is None else real_number(t, "reset: t")
         rows = np.arange(self.count) if where is None else np.flatnonzero(_mask(where, self.count))
         n = self._x.shape[1]
         state = self._first[1] if x is None else real_array(x, "reset: x", (n,), (len(rows), n))
@@ -96,7 +103,7 @@ class BatchStepper:
         if self._diagram.closed:
             state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
         self._x[rows], self._u[rows] = state, self._u0
-        self._t[rows] = self._first[0] if t is None else float(t)
+        self._t[rows] = begin
         return self.look()
 
     def step(self, u: ArrayLike, dt: float) -> Array:
@@ -113,7 +120,7 @@ class BatchStepper:
         BlockError
             A block that fails, or a state that is not finite, with the row; times, states and inputs stay as they were.
         """
-        given = real_array(u, "step: u", (self.count, self._u0.size), finite=False)
+        given = real_array(u, "step: u", (self.count, self._u0.size), hint=those_of(self.inputs), finite=False)
         h = positive(dt, "step: dt") / self._substeps
         before = self._u.copy()
         self._u[: self.count] = given
@@ -121,6 +128,9 @@ class BatchStepper:
             found = self._stepped(h, dt)
         except BlockError:
             self._u = before
+            bad = np.flatnonzero(~np.isfinite(given).all(axis=1))
+            if bad.size:
+                raise input_not_finite(given[bad[0]], self.inputs, f" of row {bad[0]}") from None
             raise
         self._x, self._end = self._end, self._x
         self._t += dt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -11,7 +12,7 @@ from bdsim.components import Clock
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import Array, real_array
+from cstormpy.arrays import Array, real_array, real_number
 from cstormpy.errors import BlockError, DiagramError, InvalidValue
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
@@ -34,6 +35,8 @@ from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
 _FLOAT64 = np.dtype(np.float64)
+_SHOWN = 8
+"""Number of names that a message lists at most."""
 
 
 @dataclass
@@ -141,8 +144,8 @@ class DiagramStepper:
             States, all or by name.
         t : float, optional
         """
-        self.x = self._diagram.shut(state_vector(self._bd, x, self._first[1], "reset"))
-        self.t = float(self._first[0] if t is None else t)
+        begin = float(self._first[0]) if t is None else real_number(t, "reset: t")
+        self.x, self.t = self._diagram.shut(state_vector(self._bd, x, self._first[1], "reset")), begin
         self._program.p[self._places] = self._u0
         return self._look()
 
@@ -169,7 +172,7 @@ class DiagramStepper:
             self._u[:] = given
         else:
             shapes = self._u.shape, *([()] if self._u.size == 1 else [])
-            self._u[:] = real_array(u, "step: u", *shapes, finite=False)
+            self._u[:] = real_array(u, "step: u", *shapes, hint=those_of(self.inputs), finite=False)
         if dt.__class__ is not float or not 0.0 < dt < math.inf:
             dt = positive(dt, "step: dt")
         if self._diagram.closed:
@@ -194,6 +197,8 @@ class DiagramStepper:
         return self._look()
 
     def _failure(self, status: int, end: float) -> BlockError:
+        if not np.isfinite(self._u).all():
+            return input_not_finite(self._u, self.inputs)
         if status == NOT_FINITE:
             wrong = [name for name, value in zip(self.states, self._end, strict=True) if not math.isfinite(value)]
             return BlockError(f"step: state {wrong[0]!r} is not finite at t = {end:.9g}; take shorter steps, substeps=")
@@ -204,6 +209,19 @@ class DiagramStepper:
         if self._compiled.rate(self.t, self.x):
             raise BlockError(f"step: a block of the diagram fails at t = {self.t:.9g}; sim.run says which")
         return self._compiled.out[self._seen]
+
+
+def those_of(inputs: Sequence[str]) -> str:
+    """Return what a message adds that refuses u for its shape."""
+    return (
+        f"the inputs are {', '.join(inputs[:_SHOWN])}{', …' * (len(inputs) > _SHOWN)}" if inputs else "there are none"
+    )
+
+
+def input_not_finite(u: Array, inputs: Sequence[str], where: str = "") -> BlockError:
+    """Return the error that names the first input (m,) that is not finite."""
+    k = int(np.flatnonzero(~np.isfinite(u))[0])
+    return BlockError(f"step: u: input {inputs[k]!r}{where} is {u[k]}")
 
 
 def shut_within(diagram: Any, x: Array, end: float) -> Array:

@@ -212,8 +212,8 @@ class Assembly:
         except (Refused, Untraceable) as error:
             self.reasons.append((str(b.name), str(error)))
             for slot in b._outport_slots:  # those behind it are still looked at
-                value = slot.value
-                self.signals.setdefault(id(slot), symbols(np.zeros(np.shape(value))) if np.ndim(value) else 0.0)
+                shape = slot.value.shape if isinstance(slot.value, np.ndarray) else ()
+                self.signals.setdefault(id(slot), symbols(np.zeros(shape)) if shape else 0.0)
 
     def _inputs(self, b: Any) -> list[Signal]:
         return [self.signals.get(id(slot)) for slot in b._inport_slots]
@@ -267,7 +267,7 @@ class Assembly:
         if any(isinstance(v, dict) for v in u):
             raise Refused("is given a dict")
         for port, value in enumerate(found):
-            if np.asarray(value).dtype.kind not in "biuf" or isinstance(value, (list, tuple)):
+            if isinstance(value, (list, tuple)) or np.asarray(value).dtype.kind not in "biuf":
                 raise Refused(f"output {port} carries a {type(value).__name__}")
         self.call_table.used.clear()
         try:
@@ -426,15 +426,24 @@ class Assembly:
         if equations is None or equations.guard is None:
             raise Refused("its detectors are not said as an equation")
         try:
-            return number(np.asarray(self._traced(owner, equations.guard, u, self.states.get(owner), detector)).item())
+            value = np.asarray(self._traced(owner, equations.guard, u, self.states.get(owner), detector))
+            if value.size != 1:
+                raise Refused("its detectors are no numbers")
+            return number(value.item())
         except Untraceable:
             stops = getattr(owner, "stopfunc", None)
             if stops is None:
                 raise
         self.numbers.depends(lambda: owner.stopfunc, stops)
         given = owner._inport_slots[0].value
+        try:
+            said = np.asarray(stops(given))
+        except Exception as error:  # which the interpreted run tells
+            raise Refused("its function raises") from error
+        if said.size != 1 or said.dtype.kind not in "biuf":
+            raise Refused("its function gives no number")
         value = number(np.asarray(self.by_numba.call(stops, u[:1], [given])[0]).item())
-        is_truth = np.asarray(stops(given)).dtype.kind == "b"
+        is_truth = said.dtype.kind == "b"
         return where(value != 0.0, 1.0, -1.0) if is_truth else value
 
     def _switching(self, telling: Collection[Any]) -> list[tuple[int, Any, bool]]:

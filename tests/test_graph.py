@@ -366,15 +366,17 @@ def test_registers_of_a_long_line_hold_what_it_needs(monkeypatch, seed):
     for name, value in cut.items():
         monkeypatch.setattr(registers, name, value)
     monkeypatch.setattr(graph_routine, "LONG", 0)
-    text = text_for_rows(routine, shapes)
-    assert text.count("_section3(") == 2 and text.count("= getelementptr inbounds double, ptr %waiting, ") > 2
-    rows = batch_caller(Machine(text), "f", [s], list(shapes.values()))
-    y, z, alone, last = np.zeros((19, 43)), np.zeros((19, 1)), np.zeros(43), np.zeros(1)
+    texts = text_for_rows(routine, shapes), text_for_one(routine, shapes)
+    for text in texts:
+        assert text.count("_section3(") == 2 and text.count("= getelementptr inbounds double, ptr %waiting, ") > 2
+    rows = batch_caller(Machine(texts[0]), "f", [s], list(shapes.values()))
+    cut_one = caller(Machine(texts[1]), "f", [s], list(shapes.values()))
+    y, z, expected, found = np.zeros((19, 43)), np.zeros((19, 1)), np.zeros((2, 43)), np.zeros((2, 1))
     assert rows(x, y, z, 0, 19) == -1
     for k in range(19):
-        assert one(x[k], alone, last) == 0
-        np.testing.assert_allclose(y[k], alone, rtol=0, atol=1e-13)
-        assert abs(z[k] - last) < 1e-13
+        assert one(x[k], expected[0], found[0]) == cut_one(x[k], expected[1], found[1]) == 0
+        np.testing.assert_allclose([y[k], expected[1]], expected[[0, 0]], rtol=0, atol=1e-13)
+        assert abs(found[1] - found[0]) < 1e-13 and abs(z[k] - found[0]) < 1e-13
 
 
 def call_of_square():

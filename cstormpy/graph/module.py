@@ -41,4 +41,4 @@ def text_for_one(routine: Routine, shapes: Mapping[str, tuple[int, ...]] | None 
     parts = [routine.one(e), *(other.one(e) for other in more)]
     if shapes is not None:
         parts.append(call_text(routine, shapes, e))
-    return _whole(parts, e)
+    return AS_IT_IS * routine.is_long + _whole(parts, e)

@@ -15,7 +15,8 @@ from cstormpy.graph.branching import emit_nodes
 from cstormpy.graph.emission import LANES, Emitter
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive, in_late_order
 from cstormpy.graph.primitives import TABLE as NUMERIC
-from cstormpy.graph.registers import LONG, in_registers
+from cstormpy.graph.registers import LONG, one_in_registers, rows_in_registers
+from cstormpy.graph.tiles import LANE, TILE
 from cstormpy.graph.transposition import load_rows, pieces, store_numbers, store_piece
 
 #: Operations from which it pays to compute what can wait when it is needed (measured).
@@ -80,8 +81,12 @@ class Routine:
 
     @property
     def is_long(self) -> bool:
-        """Whether its registers are chosen by us (`graph.registers`), for rows: it computes numbers and truths only."""
-        return self.operations > LONG and all(n.primitive is INPUT or n.primitive.name in NUMERIC for n in self.nodes)
+        """Whether its registers are chosen by us (`graph.registers`): it computes numbers, truths and tiles only."""
+        return (
+            not self.scalars
+            and self.operations > LONG
+            and all(n.primitive in (INPUT, TILE, LANE) or n.primitive.name in NUMERIC for n in self.nodes)
+        )
 
     def pointers(self, kind: str) -> str:
         """Return the arguments as LLVM declares them."""
@@ -93,6 +98,8 @@ class Routine:
 
         An array that is filled may be one of those that are given.
         """
+        if self.is_long:
+            return self._one_in_registers(like)
         e = Emitter(1, like)
         values = emit_nodes(e, self.nodes, self.wanted, lambda node: self._input(e, *node.data[:2]))
         status = e.new(f"fptosi double {e.value(self.status, values)} to i64")
@@ -105,6 +112,24 @@ class Routine:
             e.lines.extend(["  br label %end", "end:"])
         e.lines.append(f"  ret i64 {status}")
         return f"define i64 @{self.name}_one({self.pointers('ptr')}) {{\n" + "\n".join(e.lines) + "\n}\n"
+
+    def _one_in_registers(self, like: Emitter) -> str:
+        """Return the same where registers are chosen by us; all waits until it is known that nothing went wrong."""
+        e = Emitter(1, like, prefix="u")
+        sections, calls = one_in_registers(self, e)
+        e.lines.extend(calls)
+        place, begin = e.address("%held", sum(map(len, self.outputs.values()))), 0
+        number = e.new(f"load double, ptr {place}, align 8")
+        status = e.new(f"fptosi double {number} to i64")
+        good = e.new(f"icmp eq i64 {status}, 0")
+        e.lines.extend([f"  br i1 {good}, label %fill, label %end", "fill:"])
+        e.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        for name, out in self.outputs.items():
+            given = f"ptr %{name}, ptr {e.address('%held', begin)}, i64 {8 * len(out)}, i1 false"
+            e.lines.append(f"  call void @llvm.memcpy.p0.p0.i64({given})")
+            begin += len(out)
+        e.lines.extend(["  br label %end", "end:", f"  ret i64 {status}"])
+        return sections + f"define i64 @{self.name}_one({self.pointers('ptr')}) {{\n" + "\n".join(e.lines) + "\n}\n"
 
     def _input(self, e: Emitter, name: str, place: int) -> str:
         return f"%{name}" if name in self.scalars else e.load_same(f"%{name}", place)
@@ -120,7 +145,7 @@ class Routine:
         if self.late and self.operations > LATE:
             nodes = in_late_order(nodes, self.late, self.wanted)
         if self.is_long:
-            sections, calls = in_registers(self, nodes, shared, outer, lanes)
+            sections, calls = rows_in_registers(self, nodes, shared, outer, lanes)
             inner.lines.extend(calls)
             good = "%sound"
         else:

@@ -95,6 +95,8 @@ class _FunctionOutputs:
         if size < 0:
             raise BlockError(f"{_place(function)} returned {shown(value)}, which is no number and no array of numbers")
         before = self._sizes[port]
+        if size == 0 and before and isinstance(value, str):
+            raise BlockError(f"{_place(function)} returned {shown(value)} where it returned numbers before")
         if before is None:
             self._sizes[port] = size
         elif size != before:
@@ -103,8 +105,10 @@ class _FunctionOutputs:
 
 
 def _size(value: Any) -> int:
-    """Return how many numbers a signal has, -1 for what is no signal; a pose or a dict counts as one."""
-    if isinstance(value, (str, bytes, set, type)) or callable(value):
+    """Return how many numbers a signal has, 0 for a text, -1 for what is no signal; a pose or a dict counts as one."""
+    if isinstance(value, str):
+        return 0
+    if isinstance(value, (set, type)) or callable(value):
         return -1
     if isinstance(value, (list, tuple, np.ndarray)):
         try:

@@ -178,13 +178,14 @@ class _Registers:
         #: Of each number the steps that need it, the last one first.
         self._needs: dict[int, list[int]] = defaultdict(list)
         self._needs[_WATCHED].append(len(steps))
-        for k, args in reversed([*enumerate(step.args for step in steps), (len(steps), [routine.status])]):
-            for index in set(self._indices(args)):
+        #: Of each step the arguments that stand in registers, or wait.
+        self._asked = [
+            [a.index for a in args if isinstance(a, Node) and a.index not in shared]
+            for args in (*(step.args for step in steps), [routine.status])
+        ]
+        for k in range(len(steps), -1, -1):
+            for index in set(self._asked[k]):
                 self._needs[index].append(k)
-
-    def _indices(self, args: Sequence[Any]) -> list[int]:
-        """Return the indices of the arguments that stand in registers, or wait."""
-        return [a.index for a in args if isinstance(a, Node) and a.index not in self.shared]
 
     def _room(self, index: int) -> tuple[_Memory, str]:
         """Return the memory in which a number waits, and its type."""
@@ -225,7 +226,7 @@ class _Registers:
 
         Where it `keeps` them, those that waited and are needed soon again are in registers then.
         """
-        indices = self._indices(args)
+        indices = self._asked[k]
         missing = [index for index in dict.fromkeys(indices) if index not in self._values]
         passing = missing
         if keeps and missing:
@@ -266,7 +267,10 @@ class _Registers:
         here = self.take(k, step.args, most)
         # what is called needs all registers
         self.make_room(0 if step.nodes[-1].primitive.called else most - 1)
-        with self.e.apart():
+        if self._tiles:
+            with self.e.apart():  # no tile of a number stays in a register unseen
+                self.e.nodes(step.nodes, here)
+        else:
             self.e.nodes(step.nodes, here)
         for node in step.nodes:
             self.give(node.index, here[node.index])

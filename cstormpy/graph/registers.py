@@ -1,4 +1,4 @@
-"""Registers of a long straight line for rows: which numbers stay in them, and where the others wait.
+"""Registers of a long straight line: which numbers stay in them, and where the others wait.
 
 LLVM chooses registers well for some hundred operations. Of thousands it puts half of all results down, and takes up one
 by one what it needs. Here the next use of each number is known, and what is needed last makes room (Belady 1966);

@@ -26,6 +26,8 @@ QUANTITIES = ("q", "qd", "qdd", "tau")
 SHARE = 0.2
 #: Its degree: the acceleration is then cubic.
 DEGREE = 5
+#: The least rows of a log whose motion is simulated.
+LEAST_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Log:
     """Rows (N, n) of a motion and its torques, and the times (N,), which are the rows' numbers where there are none.
 
     `measured` are positions as they were logged, (N, n), with the rates behind them if these were too, (N, 2n); `run`
-    says of each row which of several logs it is of; `timed` whether there were times; `kept` of each row that was given
-    whether it is here.
+    says of each row which of several logs it is of, or which part of one whose rotation vectors jump; `timed` whether
+    there were times; `kept` of each row that was given whether it is here.
     """
 
     t: Array
@@ -68,11 +70,12 @@ def read_logs(
         for k, one in enumerate(given)
     ]
     widths = {log.measured.shape[1] for log in logs}
+    firsts = np.cumsum([0, *(int(log.run[-1]) + 1 if len(log.run) else 1 for log in logs[:-1])])
     joined: dict[str, Any] = {name: np.concatenate([getattr(log, name) for log in logs]) for name in ("t", *QUANTITIES)}
     return Log(
         **joined,
         measured=np.concatenate([log.measured[:, : min(widths)] for log in logs]),
-        run=np.repeat(np.arange(len(logs)), [len(log.t) for log in logs]),
+        run=np.concatenate([log.run + first for log, first in zip(logs, firsts, strict=True)]),
         timed=all(log.timed for log in logs),
         kept=np.concatenate([log.kept for log in logs]),
     )
@@ -103,12 +106,36 @@ def _read(
                 f"{int(bad.any(axis=1).sum())} of {count} rows are not finite; missing='drop' leaves them out"
             )
         keep &= ~bad.any(axis=1)
-    rows = {name: array[keep] for name, array in rows.items()}
-    times = np.arange(float(count))[keep] if t is None else t[keep]
-    measured = np.hstack([rows[name] for name in ("q", "qd") if name in rows])
-    _differentiate(rows, None if t is None else times, control_points, what)
-    run = np.zeros(len(times), dtype=np.int64)
-    return Log(times, rows["q"], rows["qd"], rows["qdd"], rows["tau"], measured, run, t is not None, keep)
+    parts = _parts(mech, rows["q"], np.flatnonzero(keep))
+    whole, found_parts = sum(map(len, parts)), []
+    shortest = LEAST_ROWS if "qd" in rows and "qdd" in rows else DEGREE + 2
+    for at in parts:
+        if len(parts) > 1 and len(at) < shortest:
+            keep[at] = False
+            continue
+        part = {name: array[at] for name, array in rows.items()}
+        part["t"] = at.astype(float) if t is None else t[at]
+        part["measured"] = np.hstack([part[name] for name in ("q", "qd") if name in rows])
+        points = control_points
+        if points is not None and len(parts) > 1:
+            points = max(DEGREE + 1, round(points * len(at) / whole))
+        _differentiate(part, None if t is None else part["t"], points, what)
+        found_parts.append(part)
+    if not found_parts:
+        raise InvalidValue(
+            f"{what}: its rotation vectors jump by more than half a turn every few rows; log more of them"
+        )
+    joined = {name: np.concatenate([part[name] for part in found_parts]) for name in ("t", *QUANTITIES, "measured")}
+    run = np.repeat(np.arange(len(found_parts)), [len(part["t"]) for part in found_parts])
+    return Log(**joined, run=run, timed=t is not None, kept=keep)
+
+
+def _parts(mech: Mechanism, q: Array, at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Return the rows `at` of positions in parts within which no rotation vector jumps, as where one is re-centred."""
+    jumps = np.zeros(max(0, len(at) - 1), dtype=bool)
+    for first in mech.ball_starts:
+        jumps |= np.linalg.norm(np.diff(q[at, first : first + 3], axis=0), axis=1) > np.pi
+    return np.split(at, np.flatnonzero(jumps) + 1)
 
 
 def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: str) -> Array | None:

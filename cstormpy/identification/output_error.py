@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.identification.consistency import Bodies
-from cstormpy.identification.log import Log
+from cstormpy.identification.log import LEAST_ROWS, Log
 from cstormpy.identification.unknowns import NONNEGATIVE
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
 from cstormpy.loops.closed_motions import closed_motion, state_directions
@@ -47,8 +47,6 @@ DAMPING, GROWS, SHRINKS = 1e-3, 4.0, 0.2
 QUIET = 1e-9
 #: A singular value below this part of the greatest is zero, and so is what is left of a direction.
 RANK, UNTOLD = 1e-8, 1e-4
-#: A log needs so many rows.
-LEAST_ROWS = 3
 #: A column of derivatives below this part of the longest is rounding.
 ROUNDING = 1e-14
 #: The furthest that a log-Cholesky coordinate goes in one step: a diagonal by a factor of e.

@@ -313,6 +313,13 @@ def test_bad_logs_are_named():
         cs.identify(mech, {**log, "q": log["q"][:, :1]})
     with pytest.raises(cs.InvalidType, match=r"data: expected a run, a frame of pandas or a dict of arrays, got 3"):
         cs.identify(mech, 3)
+    timed = {"t": np.zeros(30), "q": log["q"], "tau": log["tau"]}
+    with pytest.raises(cs.InvalidValue, match="data, t: all rows have the time 0"):
+        cs.identify("acrobot", timed)
+    with pytest.raises(cs.InvalidType, match="control_points: expected a whole number, got 'a'"):
+        cs.identify("acrobot", timed, control_points="a")
+    with pytest.raises(cs.InvalidType, match="mechanism: expected a Mechanism"):
+        cs.identify(None, log)
 
 
 def test_what_the_motion_does_not_excite_is_said():

@@ -7,9 +7,9 @@ W1 (π1 + K π2).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from cstormpy.identification.equations import equations_of
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.loops.assembly import independent_rows
 from cstormpy.loops.closed_motions import random_motions
+from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity.torque_rates import torque_rates
-
-if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
 
 #: A column that lies in the span of those before it but for this part of its length depends on them.
 DEPENDENT = 1e-8
@@ -98,12 +96,14 @@ class BaseParameters:
         return "\n".join(map(str, self.parameters))
 
 
-def base_parameters(mech: Mechanism, parameters: Iterable[str] | str | None = None) -> BaseParameters:
+def base_parameters(
+    mech: Mechanism | str | os.PathLike[str], parameters: Iterable[str] | str | None = None
+) -> BaseParameters:
     """Return the combinations of unknowns that any motion can show, as `identify` names the unknowns.
 
     Parameters
     ----------
-    mech : Mechanism
+    mech : Mechanism, str or path
     parameters : iterable of str, optional
         As for `identify`.
 
@@ -118,6 +118,7 @@ def base_parameters(mech: Mechanism, parameters: Iterable[str] | str | None = No
     forearm.my
     forearm.Izz
     """
+    mech = as_mechanism(mech)
     unknowns = unknowns_of(mech, parameters)
     return regrouped(unknowns.names, excited(mech, unknowns))
 

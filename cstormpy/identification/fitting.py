@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,8 @@ from cstormpy.identification.result import Identification, OutputIdentification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
 from cstormpy.linkage.components import Term
 from cstormpy.loops.closed_motions import closed_motion
+from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity.torque_rates import torque_rates
-
-if TYPE_CHECKING:
-    from cstormpy.mechanism import Mechanism
 
 #: A singular value of the stacked regressor, its columns of length 1, below this part of the greatest is zero.
 RANK = 1e-9
@@ -42,7 +41,7 @@ SETTLED, FITS = 0.01, 10
 
 
 def identify(
-    mech: Mechanism,
+    mech: Mechanism | str | os.PathLike[str],
     data: Any,
     parameters: Iterable[str] | str | None = None,
     *,
@@ -70,8 +69,9 @@ def identify(
 
     Parameters
     ----------
-    mech : Mechanism
-        Its geometry is taken as known, and so are the numbers that are not asked for.
+    mech : Mechanism, str or path
+        A mechanism, the name of a ready one or a file. Its geometry is taken as known, and so are the numbers that are
+        not asked for.
     data : dict of arrays, DataFrame, run, or list of these
         The log. A dict or frame has q, tau, t, and, if they were logged, qd and qdd; a frame has them in columns
         "<joint>.q" or "q[0]", "q[1]", and so on, the times in a column or the index "t". Of a run say by `signals`
@@ -128,7 +128,10 @@ def identify(
     >>> round(found.mechanism.link("forearm").mass, 6)
     1.25
     """
+    mech = as_mechanism(mech)
     physical = one_of(physical, "physical", ("auto", True, False))
+    if control_points is not None:
+        control_points = whole_number(control_points, "control_points", 1, 10**9)
     if option(form, "form", ("inverse", "output")) == "output":
         return _by_output(mech, data, parameters, signals, wrench, control_points, missing, horizon, max_step, physical)
     unknowns = unknowns_of(mech, parameters)

@@ -234,6 +234,8 @@ def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int 
     if t is None:
         raise UnknownName(f"{what}: has no {lacking} and no t to differentiate by; give the times 't'")
     count = len(t)
+    if count > 1 and t[-1] == t[0]:
+        raise InvalidValue(f"{what}, t: all rows have the time {t[0]:g}")
     points = max(DEGREE + 1, round(SHARE * count)) if control_points is None else control_points
     if count <= points:
         raise InvalidValue(f"{what}: {count} rows are too few for a spline of {points} control points")

@@ -45,6 +45,10 @@ DEFINITE = 1e-11
 SHUT = 1e-12
 """A projected state closes its loops to this, in units of the mechanism's size."""
 
+DISTINCT = 10.0 * SHUT**0.5
+"""Where postures bifurcate, one that is closed to SHUT is off by the root of that, and so are singular values of A:
+below this part of the greatest they tell nothing of the rank."""
+
 STARTS = 6
 """Most postures from which a closed one is looked for."""
 
@@ -83,12 +87,12 @@ def mobility(mech: Linkage, q: ArrayLike) -> Mobility:
     found = closure_of(mech, rows["q"])
     refuse_open(mech, found)
     A = found.A[0]
-    chosen, names = _independent(A), constraint_names(mech)
+    chosen, names = _independent_of(mech, A), constraint_names(mech)
     dependent = tuple(name for k, name in enumerate(names) if k not in chosen)
     return Mobility(mech.n - len(chosen), len(chosen), len(A), dependent)
 
 
-def _independent(A: Array) -> list[int]:
+def _independent(A: Array, least: float = LEAST) -> list[int]:
     """Return rows of A that span all of them: of each step the longest of what is left, the first of equals."""
     left = A.copy()
     chosen: list[int] = []
@@ -96,12 +100,22 @@ def _independent(A: Array) -> list[int]:
     while len(chosen) < min(A.shape):
         lengths = np.linalg.norm(left, axis=1)
         k = int(np.argmax(lengths > (1.0 - 1e-9) * lengths.max()))
-        if lengths[k] <= LEAST * scale:
+        if lengths[k] <= least * scale:
             break
         chosen.append(k)
         along = left[k] / lengths[k]
         left -= np.outer(left @ along, along)
     return sorted(chosen)
+
+
+def _independent_of(mech: Linkage, A: Array) -> list[int]:
+    """Return these rows of a closed posture; where they are more than elsewhere, those that are distinctly so."""
+    rows = _independent(A)
+    try:
+        more = len(rows) > len(independent_rows(mech))
+    except InvalidValue:  # no other posture is known
+        more = False
+    return _independent(A, DISTINCT) if more else rows
 
 
 def independent_rows(mech: Linkage) -> list[int]:
@@ -135,7 +149,7 @@ def _independent_near(mech: Linkage) -> tuple[list[int], Array] | None:
 
 
 def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
-    rng, found, error = np.random.default_rng(0), [], None
+    rng, found, error, sound = np.random.default_rng(0), [], None, 0
     for k in range(12):
         try:
             q, _ = project(mech, rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0))
@@ -143,14 +157,16 @@ def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
             error = failed
             continue
         A = closure_of(mech, q[None]).A[0]
-        rows = _independent(A)
-        found.append((len(rows), float(np.linalg.svd(A[rows], compute_uv=False).min(initial=np.inf)), rows, q))
-        if len(found) == 4:
+        rows, distinct = _independent(A), len(_independent(A, DISTINCT))
+        least = float(np.linalg.svd(A[rows], compute_uv=False).min(initial=np.inf))
+        found.append((distinct, len(rows), least, rows, q))
+        sound += distinct == len(rows)
+        if sound == 4:
             break
     if not found:
         assert error is not None
         raise error
-    made, q = max(found, key=lambda one: one[:3])[2:]
+    made, q = max(found, key=lambda one: one[:3])[3:]
     names = constraint_names(mech)
     if len(made) < len(names):
         rest = [k for k in range(len(names)) if k not in made]
@@ -168,7 +184,7 @@ def singular(mech: Linkage, A: Array, row: int | None) -> str | None:
         elsewhere = len(independent_rows(mech))
     except InvalidValue:  # no other posture is known
         return None
-    here, names = _independent(A), constraint_names(mech)
+    here, names = _independent_of(mech, A), constraint_names(mech)
     if len(here) >= elsewhere:
         return None
     lost = next(k for k in independent_rows(mech) if k not in here)

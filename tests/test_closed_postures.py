@@ -105,6 +105,20 @@ def test_all_assemblies_of_a_four_bar_can_be_had():
         cs.library.four_bar(ground=3.0).assemblies([0.8, 0.0, 1.5], hold=["crank"], tries=3)
 
 
+def test_what_is_no_posture_and_no_joint_is_said_by_its_argument():
+    mech, q, qd = state("four_bar")
+    for ask in (mech.mobility, mech.assemblies):
+        with pytest.raises(
+            cs.ShapeError, match=r"^q: .* got \(2, 3\); one posture; the coordinates are crank, coupler"
+        ):
+            ask(np.array([q, q]))
+    for ask in (mech.project, mech.assemblies):
+        with pytest.raises(cs.InvalidType, match=r"^hold: joint: expected a name, got 0"):
+            ask(q, hold=[0])
+    with pytest.raises(cs.ShapeError, match=r"^redundancy: .* load: there are none, as none is active"):
+        mech.hybrid_dynamics(q, qd, 0.0 * q, redundancy=[1.0])
+
+
 def test_what_cannot_be_closed_is_said():
     far = cs.library.four_bar(ground=3.0)
     with pytest.raises(cs.InvalidValue, match=r"loop pin: .: cannot be closed .* of 2 constraints are independent"):

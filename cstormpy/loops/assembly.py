@@ -12,11 +12,11 @@ from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.arrays import Array
 from cstormpy.dynamics.charts import half_turn_left, shortened
-from cstormpy.dynamics.checked_arguments import read_samples
+from cstormpy.dynamics.checked_arguments import read_samples, some_of
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
 from cstormpy.dynamics.tracing import with_its_tree
-from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName
 from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
@@ -83,13 +83,17 @@ class Mobility(NamedTuple):
 
 def mobility(mech: Linkage, q: ArrayLike) -> Mobility:
     """Return the mobility of one posture; `Mechanism.mobility` tells of it."""
-    rows = read_samples(mech.tree, {"q": checks.array(q, (mech.n,), "q")}).rows
+    rows = read_samples(mech.tree, {"q": _one_posture(mech, q)}).rows
     found = closure_of(mech, rows["q"])
     refuse_open(mech, found)
     A = found.A[0]
     chosen, names = _independent_of(mech, A), constraint_names(mech)
     dependent = tuple(name for k, name in enumerate(names) if k not in chosen)
     return Mobility(mech.n - len(chosen), len(chosen), len(A), dependent)
+
+
+def _one_posture(mech: Linkage, q: ArrayLike) -> Array:
+    return checks.array(q, (mech.n,), "q", f"one posture; the coordinates are {some_of(mech.names)}")
 
 
 def _independent(A: Array, least: float = LEAST) -> list[int]:
@@ -313,8 +317,8 @@ def _held(mech: Linkage, hold: Iterable[str]) -> NDArray[np.bool_]:
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
             mask[mech.joint_indices(name)] = True
-        except UnknownName as error:
-            raise UnknownName(f"hold: {error}") from None
+        except (UnknownName, InvalidType) as error:
+            raise type(error)(f"hold: {error}") from None
     return mask
 
 
@@ -330,7 +334,7 @@ def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iter
 
 def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int = 48) -> Array:
     """Return all ways to close the loops that are found with some joints held; `Mechanism.assemblies` tells of it."""
-    q0, tries = checks.array(q, (mech.n,), "q"), checks.count(tries, "tries")
+    q0, tries = _one_posture(mech, q), checks.count(tries, "tries")
     free = ~_held(mech, hold)
     rng, metric = np.random.default_rng(0), _metric(mech, q0, free)
     found: list[Array] = []

@@ -82,6 +82,25 @@ def test_a_skate_goes_round_in_a_circle_in_both_engines():
         np.testing.assert_allclose(end[:3], want, atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (lambda q: None, "what its function returns: expected real numbers, got None"),  # was NaN without a word
+        (lambda q: 1j * q[0], "what its function returns: expected real numbers, got complex"),  # lost a part
+        (lambda q: q[0] > 1.0, "what its function returns: expected real numbers, got"),  # was 0 and 1
+        (lambda q: "a", "what its function returns: expected real numbers, got the text"),
+        (lambda q: [q[0], [q[1]]], "what its function returns: "),
+        (lambda q, t: q[0], r"its function fails at q = .*TypeError: .*missing 1 required positional argument: 't'"),
+        (lambda q: q[7], "its function fails at q = .*IndexError"),
+    ],
+)
+def test_functions_that_say_no_constraint_are_refused_by_their_name(function, said):
+    for kind in ("position", "rate"):
+        mech = cs.library.planar_2r().replace(loops=[cs.Constraint(function, kind, name="own")])
+        with pytest.raises(cs.CstormError, match="constraint 'own': " + said):
+            mech.closure([0.0, 0.0])
+
+
 def test_bad_constraints_are_refused_by_their_name():
     mech = cs.library.planar_2r()
     for make, match in (

@@ -10,6 +10,7 @@ from closeness import assert_close
 import cstormpy as cs
 from cstormpy.formulations import kim
 from cstormpy.loops.assembly import independent_rows
+from cstormpy.mechanism.planar import uniform_rod
 
 
 # ---------------------------------------------------------------- closure
@@ -104,6 +105,20 @@ def test_all_assemblies_of_a_four_bar_can_be_had():
         cs.library.four_bar(ground=3.0).assemblies([0.8, 0.0, 1.5], hold=["crank"], tries=3)
 
 
+def test_what_is_no_posture_and_no_joint_is_said_by_its_argument():
+    mech, q, qd = state("four_bar")
+    for ask in (mech.mobility, mech.assemblies):
+        with pytest.raises(
+            cs.ShapeError, match=r"^q: .* got \(2, 3\); one posture; the coordinates are crank, coupler"
+        ):
+            ask(np.array([q, q]))
+    for ask in (mech.project, mech.assemblies):
+        with pytest.raises(cs.InvalidType, match=r"^hold: joint: expected a name, got 0"):
+            ask(q, hold=[0])
+    with pytest.raises(cs.ShapeError, match=r"^redundancy: .* load: there are none, as none is active"):
+        mech.hybrid_dynamics(q, qd, 0.0 * q, redundancy=[1.0])
+
+
 def test_what_cannot_be_closed_is_said():
     far = cs.library.four_bar(ground=3.0)
     with pytest.raises(cs.InvalidValue, match=r"loop pin: .: cannot be closed .* of 2 constraints are independent"):
@@ -170,6 +185,24 @@ def test_a_loop_that_is_over_constrained_is_said_with_its_links_and_rank(caplog)
     (said,) = [text for text in caplog.messages if "over-constrained" in text]
     assert said.startswith("loop spare: rotation x: over-constrained between 'rocker_rod' and 'coupler_rod'")
     assert "rotation x, spare: rotation y, spare: z follow" in said and "rank 2 of 5" in said
+
+
+@pytest.mark.parametrize("length", [0.3, 0.4, 0.7])
+def test_a_bar_on_three_parallel_cranks_is_singular_where_it_lies_flat_alone(length, caplog):
+    """Postures that bifurcate close to the root of rounding: their rank there passed for that of all others."""
+    links = [uniform_rod(f"rod {k}", None, f"crank {k}", 0.5 * k, length, 1.0, 0.0) for k in range(3)]
+    links.append(uniform_rod("bar", "rod 0", "knee", length, 1.0, 1.0, 0.0))
+    loops = [
+        cs.Loop(f"rod {k}", "bar", (length, 0, 0), (0.5 * k, 0, 0), "pin", name=f"pin {k} of {length}") for k in (1, 2)
+    ]
+    mech = cs.Mechanism(links, actuated=["crank 0"], loops=loops)
+    q = np.array([1.0, 1.0, 1.0, -1.0])
+    assert len(independent_rows(mech)) == 3 and mech.mobility(q)[:2] == (1, 3)
+    qdd = np.asarray(mech.forward_dynamics(q, 0.0 * q, 0.0 * q))
+    assert_close(qdd, qdd[0] * q, 1e-9)
+    assert not any("singular" in text for text in caplog.messages)
+    flat, _ = mech.project([3.0, 3.0, -3.0, -3.0])
+    assert mech.mobility(flat).freedoms >= 1  # none, by what is left of closing there
 
 
 def test_a_singular_posture_is_said_with_loop_links_and_rank(caplog):

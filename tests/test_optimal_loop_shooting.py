@@ -5,7 +5,7 @@ import pytest
 from test_optimal_loops import STENCIL, least_effort_of_the_crank
 
 import cstormpy as cs
-from cstormpy.optimal import Constraint, Cut, Effort, Load, Problem, Running, Tied
+from cstormpy.optimal import Constraint, Cut, Effort, Load, Problem, Running, Tied, Time
 
 FOUR_BAR = cs.library.four_bar()
 START = FOUR_BAR.project([0.5, 0.0, 1.5], hold=["crank"])[0]
@@ -88,3 +88,12 @@ def test_what_shooting_with_loops_cannot_follow_is_said():
             shot(**options)
     with pytest.raises(cs.CstormError, match=r"active joints 'crank', 'rocker': are more than the freedoms"):
         shot(FOUR_BAR.with_drive(actuated=["crank", "rocker"], active=["crank", "rocker"]), end=None).first_guess()
+
+
+def test_a_torque_that_the_search_itself_holds_has_not_converged():
+    """Without a limit the least time said "converged" at control points that nobody had asked for."""
+    solution = shot(duration=(0.01, 0.4, 1.0), objective=Time()).solve(progress=False)
+    assert not solution.converged
+    assert "'crank': the search holds its torque's control points within 962" in solution.outcomes[0].reason
+    resting = shot(duration=(0.05, 0.4, 1.0), objective=Time()).solve(progress=False)
+    assert resting.converged and resting.duration == pytest.approx(0.05)

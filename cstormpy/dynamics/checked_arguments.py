@@ -98,7 +98,7 @@ def read_samples(
     if first.ndim not in (1, 2) or first.shape[-1] != mech.n:
         raise ShapeError(
             f"{first_name}: expected shape ({mech.n},) or (N, {mech.n}), got {first.shape}; "
-            f"the coordinates are {_some(mech.names)}"
+            f"the coordinates are {some_of(mech.names)}"
         )
     for name, array in arrays.items():
         if array.shape != first.shape:
@@ -152,7 +152,8 @@ def _symbols(mech: Linkage, given: Mapping[str, Any], wrench: WrenchLike, base: 
     return Samples(rows, _wrench_rows(mech, wrench, 1, True), _base_rows(base, 1, True), True)
 
 
-def _some(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str]) -> str:
+    """Return the first names of a list, for messages."""
     return ", ".join(names[:8]) + (", …" if len(names) > 8 else "") if names else "none"
 
 

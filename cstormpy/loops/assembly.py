@@ -12,11 +12,11 @@ from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.arrays import Array
 from cstormpy.dynamics.charts import half_turn_left, shortened
-from cstormpy.dynamics.checked_arguments import read_samples
+from cstormpy.dynamics.checked_arguments import read_samples, some_of
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
 from cstormpy.dynamics.tracing import with_its_tree
-from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName
 from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
@@ -44,6 +44,10 @@ DEFINITE = 1e-11
 
 SHUT = 1e-12
 """A projected state closes its loops to this, in units of the mechanism's size."""
+
+DISTINCT = 10.0 * SHUT**0.5
+"""Where postures bifurcate, one that is closed to SHUT is off by the root of that, and so are singular values of A:
+below this part of the greatest they tell nothing of the rank."""
 
 STARTS = 6
 """Most postures from which a closed one is looked for."""
@@ -79,16 +83,20 @@ class Mobility(NamedTuple):
 
 def mobility(mech: Linkage, q: ArrayLike) -> Mobility:
     """Return the mobility of one posture; `Mechanism.mobility` tells of it."""
-    rows = read_samples(mech.tree, {"q": checks.array(q, (mech.n,), "q")}).rows
+    rows = read_samples(mech.tree, {"q": _one_posture(mech, q)}).rows
     found = closure_of(mech, rows["q"])
     refuse_open(mech, found)
     A = found.A[0]
-    chosen, names = _independent(A), constraint_names(mech)
+    chosen, names = _independent_of(mech, A), constraint_names(mech)
     dependent = tuple(name for k, name in enumerate(names) if k not in chosen)
     return Mobility(mech.n - len(chosen), len(chosen), len(A), dependent)
 
 
-def _independent(A: Array) -> list[int]:
+def _one_posture(mech: Linkage, q: ArrayLike) -> Array:
+    return checks.array(q, (mech.n,), "q", f"one posture; the coordinates are {some_of(mech.names)}")
+
+
+def _independent(A: Array, least: float = LEAST) -> list[int]:
     """Return rows of A that span all of them: of each step the longest of what is left, the first of equals."""
     left = A.copy()
     chosen: list[int] = []
@@ -96,12 +104,22 @@ def _independent(A: Array) -> list[int]:
     while len(chosen) < min(A.shape):
         lengths = np.linalg.norm(left, axis=1)
         k = int(np.argmax(lengths > (1.0 - 1e-9) * lengths.max()))
-        if lengths[k] <= LEAST * scale:
+        if lengths[k] <= least * scale:
             break
         chosen.append(k)
         along = left[k] / lengths[k]
         left -= np.outer(left @ along, along)
     return sorted(chosen)
+
+
+def _independent_of(mech: Linkage, A: Array) -> list[int]:
+    """Return these rows of a closed posture; where they are more than elsewhere, those that are distinctly so."""
+    rows = _independent(A)
+    try:
+        more = len(rows) > len(independent_rows(mech))
+    except InvalidValue:  # no other posture is known
+        more = False
+    return _independent(A, DISTINCT) if more else rows
 
 
 def independent_rows(mech: Linkage) -> list[int]:
@@ -135,7 +153,7 @@ def _independent_near(mech: Linkage) -> tuple[list[int], Array] | None:
 
 
 def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
-    rng, found, error = np.random.default_rng(0), [], None
+    rng, found, error, sound = np.random.default_rng(0), [], None, 0
     for k in range(12):
         try:
             q, _ = project(mech, rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0))
@@ -143,14 +161,16 @@ def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
             error = failed
             continue
         A = closure_of(mech, q[None]).A[0]
-        rows = _independent(A)
-        found.append((len(rows), float(np.linalg.svd(A[rows], compute_uv=False).min(initial=np.inf)), rows, q))
-        if len(found) == 4:
+        rows, distinct = _independent(A), len(_independent(A, DISTINCT))
+        least = float(np.linalg.svd(A[rows], compute_uv=False).min(initial=np.inf))
+        found.append((distinct, len(rows), least, rows, q))
+        sound += distinct == len(rows)
+        if sound == 4:
             break
     if not found:
         assert error is not None
         raise error
-    made, q = max(found, key=lambda one: one[:3])[2:]
+    made, q = max(found, key=lambda one: one[:3])[3:]
     names = constraint_names(mech)
     if len(made) < len(names):
         rest = [k for k in range(len(names)) if k not in made]
@@ -168,7 +188,7 @@ def singular(mech: Linkage, A: Array, row: int | None) -> str | None:
         elsewhere = len(independent_rows(mech))
     except InvalidValue:  # no other posture is known
         return None
-    here, names = _independent(A), constraint_names(mech)
+    here, names = _independent_of(mech, A), constraint_names(mech)
     if len(here) >= elsewhere:
         return None
     lost = next(k for k in independent_rows(mech) if k not in here)
@@ -297,8 +317,8 @@ def _held(mech: Linkage, hold: Iterable[str]) -> NDArray[np.bool_]:
     for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
         try:
             mask[mech.joint_indices(name)] = True
-        except UnknownName as error:
-            raise UnknownName(f"hold: {error}") from None
+        except (UnknownName, InvalidType) as error:
+            raise type(error)(f"hold: {error}") from None
     return mask
 
 
@@ -314,7 +334,7 @@ def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iter
 
 def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int = 48) -> Array:
     """Return all ways to close the loops that are found with some joints held; `Mechanism.assemblies` tells of it."""
-    q0, tries = checks.array(q, (mech.n,), "q"), checks.count(tries, "tries")
+    q0, tries = _one_posture(mech, q), checks.count(tries, "tries")
     free = ~_held(mech, hold)
     rng, metric = np.random.default_rng(0), _metric(mech, q0, free)
     found: list[Array] = []

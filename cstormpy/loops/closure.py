@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arrays import Array
+from cstormpy.arrays import Array, as_floats
 from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.checked_arguments import Samples, read_samples
 from cstormpy.dynamics.kinematics import forward_kinematics
@@ -265,8 +265,7 @@ class ConstraintRows:
     def _called(self, q: Any) -> Any:
         """Return φ as (m,), or of a constraint of rates A as (m, n)."""
         name = self.constraint.name
-        found = self.constraint.function(q)
-        value = np.asarray(symbols(found) if isinstance(q, Symbols) else found)
+        value = np.asarray(symbols(self.constraint.function(q))) if isinstance(q, Symbols) else self._numbers(q)
         if self.constraint.kind == "rate":
             value = np.atleast_2d(value)
             if value.ndim != 2 or value.shape[1] != self.n:
@@ -277,9 +276,20 @@ class ConstraintRows:
             value = np.atleast_1d(value)
             if value.ndim != 1 or not len(value):
                 raise ShapeError(f"constraint {name!r}: expected a number or (m,), got shape {value.shape}")
-        if value.dtype != object and not np.isfinite(value.astype(float)).all():
+        if value.dtype != object and not np.isfinite(value).all():
             raise InvalidValue(f"constraint {name!r}: is not finite at q = {q}")
         return value
+
+    def _numbers(self, q: Array) -> Array:
+        """Return what the function says of numbers; its own failures and what are no numbers are refused."""
+        what = f"constraint {self.constraint.name!r}"
+        try:
+            found = self.constraint.function(q)
+        except CstormError:
+            raise
+        except Exception as error:  # whatever the user's function does
+            raise InvalidValue(f"{what}: its function fails at q = {q}: {type(error).__name__}: {error}") from error
+        return as_floats(found, f"{what}: what its function returns")
 
     def _trace(self) -> None:
         graph, n = Graph(), self.n

@@ -38,7 +38,7 @@ def weights_of(redundancy: Redundancy, joints: Sequence[str]) -> Array | None:
         if redundancy not in (None, "torque", "force"):
             raise InvalidValue(f"redundancy: expected 'torque', 'force' or weights, got {redundancy!r:.60}")
         return None if redundancy == "force" else np.eye(k)
-    which = ", ".join(joints)
+    which = ", ".join(joints) or "there are none, as none is active"
     W = real_array(
         redundancy, "redundancy", (k,), (k, k), hint=f"weights, one for each of the joints that share a load: {which}"
     )

@@ -38,8 +38,9 @@ from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.scaling import Scaled, cost_size
 from cstormpy.optimal.stages import guessed_points, random_points, read_guess
 from cstormpy.optimal.terms import Objective, Terminal
-from cstormpy.optimal.transcription import Indices, Setup, Transcription
+from cstormpy.optimal.transcription import Indices, Setup, Transcription, phase_curve
 from cstormpy.optimal.turn_limits import TurnLimit, refuse_whole_turns
+from cstormpy.trajectory import BSpline
 from cstormpy.values import ArgumentNames
 
 if TYPE_CHECKING:
@@ -188,8 +189,12 @@ class Problem(metaclass=ArgumentNames):
         self._read()
 
     def replace(self, **options: Any) -> Problem:
-        """Return the problem with some of its options, or `mech`, changed."""
+        """Return the problem with some of its options, or `mech`, changed; new control points follow the same guess."""
         mech = options.pop("mech", self.mech)
+        given = self.options.guess
+        if given is not None and not isinstance(given, BSpline) and options.keys() & {"points", "knots", "degree"}:
+            curve = phase_curve(self.knots, self.degree, self.setup.width)
+            options = {"guess": curve.replace(control_points=self.guess), **options}
         return Problem(mech, **{**self.options.__dict__, **options})
 
     def __reduce__(self) -> Any:

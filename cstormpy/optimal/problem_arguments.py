@@ -180,3 +180,31 @@ def variable_bounds(problem: Problem) -> tuple[Array, Array]:
     if problem.free_duration:
         low, high = np.append(low, problem.low_duration), np.append(high, problem.high_duration)
     return low, high
+
+
+HELD = 1e-6
+"""A control point that is nearer to the box than this part of its half is held by it."""
+
+
+def held_by_the_box(problem: Problem, x: Array) -> str | None:
+    """Return what to say of variables that the box holds, unless that was given."""
+    if problem.inverse:
+        return None
+    of_points = slice(0, problem.transcription.map.size)
+    (low, high), at = (bound[of_points] for bound in problem.bounds), x[of_points]
+    held = np.minimum(at - low, high - at) <= HELD * 0.5 * (high - low)
+    columns = problem.transcription.map.free % problem.setup.width
+    torques = ~problem.setup.moved[columns]
+    held &= np.isfinite(high - low) & (torques | (problem.options.box is None))
+    if not held.any():
+        return None
+    k = int(np.argmax(held))
+    joint = problem.mech.names[problem.driven[columns[k]]]
+    if torques[k]:
+        return (
+            f"joint {joint!r}: the search holds its torque's control points within {high[k]:.4g}, and the motion asks "
+            "for more; give a torque limit, or a greater one"
+        )
+    return (
+        f"joint {joint!r}: the search holds its control points from {low[k]:.4g} to {high[k]:.4g}; give a greater box="
+    )

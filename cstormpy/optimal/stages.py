@@ -51,10 +51,6 @@ class Stage:
             changed.update(points=before.options.points, knots=before.knots)
         if self.exact:
             changed["exact"] = True
-        if problem.guess is not None:
-            changed["guess"] = phase_curve(problem.knots, problem.degree, problem.setup.width).replace(
-                control_points=problem.guess
-            )
         made = problem.replace(**changed) if changed else problem
         return made if self.penalty == 1.0 else made.scaled_penalties(checks.positive(self.penalty, "penalty"))
 

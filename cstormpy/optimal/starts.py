@@ -20,7 +20,7 @@ from cstormpy.optimal.blas import one_thread
 from cstormpy.optimal.checking import wrong_gradient
 from cstormpy.optimal.gauss_newton import solve_gauss_newton
 from cstormpy.optimal.ipopt import has_ipopt, solve_ipopt
-from cstormpy.optimal.problem_arguments import fitting_steps
+from cstormpy.optimal.problem_arguments import fitting_steps, held_by_the_box
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import FEASIBILITY, INTEGRATION, Excess, Residuals, residuals
 from cstormpy.optimal.samples import Array
@@ -300,7 +300,7 @@ def _settle(programme: Programme, x: Array, best: Outcome) -> None:
 
 
 def _judge(asked: Problem, best: Outcome, x0: Array) -> None:
-    """Say of an outcome that it has not converged where it is infeasible, or where a gradient is wrong."""
+    """Say of an outcome that it has not converged where it is infeasible, held by the box, or a gradient is wrong."""
     if not best.ended:
         best.converged = False
         return
@@ -318,6 +318,10 @@ def _judge(asked: Problem, best: Outcome, x0: Array) -> None:
                 f"the integrals of the cost are too coarse: {best.cost:.4g}, and {dense:.4g} if they are finer; give "
                 f"more {'points' if best.problem.inverse else 'steps'}= or another guess="
             )
+    if best.converged and best.feasible and best.problem is not None:
+        held = held_by_the_box(best.problem, best.x)
+        if held:
+            best.converged, best.reason = False, held
     if not best.feasible:
         best.converged = False
         worst = best.excess[0]

@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import library
 from cstormpy.optimal import Acceleration, Constraint, Effort, Jerk, Position, Problem, Running, Stage, Time
+from cstormpy.optimal.residuals import residuals
 
 UP = np.pi / 2
 RADIUS = 0.25
@@ -206,3 +207,12 @@ def test_what_has_no_impulse_is_taken():
     assert arm(degree=2).solve().converged
     torques = Problem(library.acrobot("rods"), duration=1.0, start=[-1.0, 0.0], objective=Effort(), degree=1)
     assert torques.programme().cost(torques.first_guess()) == 0.0
+
+
+def test_a_bound_that_is_exceeded_beyond_all_numbers_is_so_infinitely(recwarn):
+    """Divided by a small scale the largest number overflowed, with a warning."""
+    wall = Constraint(lambda at: np.where(at.q[:, :1] > 1.5, np.inf, 1e-3 * at.q[:, :1]), upper=1e-3)
+    two = {"duration": 1.0, "start": [0, 0], "end": [1, 1], "points": 8, "objective": Effort(), "constraints": [wall]}
+    problem = Problem(library.planar_2r(), **two)
+    found = residuals(problem, problem.first_guess() + 1.0)
+    assert found.worst == np.inf and not recwarn.list

@@ -97,3 +97,9 @@ def test_a_torque_that_the_search_itself_holds_has_not_converged():
     assert "'crank': the search holds its torque's control points within 962" in solution.outcomes[0].reason
     resting = shot(duration=(0.05, 0.4, 1.0), objective=Time()).solve(progress=False)
     assert resting.converged and resting.duration == pytest.approx(0.05)
+
+
+def test_a_guess_that_tears_its_loops_names_them():
+    """Falling for a second in twenty steps opens the pin, which was called a motion that is not finite, and no more."""
+    with pytest.raises(cs.NonFinite, match=r"^guess: .* \(loop pin: .: .*\); give another guess, more steps"):
+        shot().programme()

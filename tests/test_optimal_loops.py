@@ -244,7 +244,6 @@ def test_what_does_not_close_is_refused_by_its_name():
         Problem(mech, end={"crank": 1.0, "coupler": 0.2}, **ask)
 
 
-@pytest.mark.slow
 def test_control_points_as_a_guess_are_followed_where_the_search_is_refined():
     """More knots met an array of so many control points: a ShapeError from the depths."""
     plain = four_bar(points=8)
@@ -257,6 +256,7 @@ def test_control_points_as_a_guess_are_followed_where_the_search_is_refined():
     assert_close(found.cost, wanted.cost, 1e-9)
 
 
+@pytest.mark.slow
 def test_a_guess_that_cannot_be_closed_is_asked_for():
     """Stretched over a longer ground the crank cannot turn that far."""
     problem = Problem(cs.library.four_bar(ground=1.5), duration=1.0, start=None, end={"crank": 2.0}, objective=Effort())

@@ -80,7 +80,8 @@ class ClosedShooting(Shooting):
         try:
             out = self._stepped(mech, signal, h)
             return None if out is None else (out, self._derived(mech, designed, signal, seeds, h, dh, out))
-        except CstormError:  # the loops are torn, or their posture is singular
+        except CstormError as error:  # the loops are torn, or their posture is singular
+            self.failure = str(error)
             return None
 
     def _stepped(self, mech: Mechanism, signal: Array, h: float) -> Array | None:

@@ -80,8 +80,10 @@ class Programme:
         self.not_finite = 0
         motion = transcription.evaluate(np.clip(x0, low, high))
         if motion is None:
+            why = f" ({transcription.failure})" if transcription.failure else ""
             raise NonFinite(
-                "guess: the motion that it begins with is not finite; give another guess, more steps or closer bounds"
+                f"guess: the motion that it begins with is not finite{why}; give another guess, more steps or closer "
+                "bounds"
             )
         self._check_objective(motion.samples)
         self.blocks = self._blocks(constraints, motion.samples, scales)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cstormpy.loops.dynamics import closed_hybrid
-from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.joints import turning
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.transcription import Indices
@@ -208,7 +207,7 @@ def _everywhere(problem: Problem, motion: _Motion) -> Iterator[_Found]:
         return
     phases = _grid(problem)
     at = motion.at(phases)
-    tables = {k: _over(problem.constraints[k], at) / problem.scales[k] for k in asked}
+    tables = {k: _over(problem, k, at) for k in asked}
     best = {k: [(float(s[i]), float(v)) for s, i, v in _columns(phases, over)] for k, over in tables.items()}
     windows = [
         (k, c, phases[max(i - 1, 0)], phases[min(i + 1, len(phases) - 1)])
@@ -227,11 +226,13 @@ def _everywhere(problem: Problem, motion: _Motion) -> Iterator[_Found]:
         yield where, _named(problem, k, best[k], motion.spline.duration)
 
 
-def _over(constraint: PathConstraint, at: Samples) -> Array:
-    """Return by how much the bounds are exceeded, (N, k); negative where they are kept."""
-    with np.errstate(over="ignore", invalid="ignore"):
+def _over(problem: Problem, k: int, at: Samples) -> Array:
+    """Return by how many scales the bounds of constraint k are exceeded, (N, k); negative where they are kept."""
+    constraint = problem.constraints[k]
+    with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all numbers is infinite
         y = constraint.values(at)
-    return np.nan_to_num(np.maximum(y - constraint.upper, constraint.lower - y), nan=np.inf)
+        over = np.maximum(y - constraint.upper, constraint.lower - y) / problem.scales[k]
+    return np.where(np.isnan(over), np.inf, over)
 
 
 def _columns(phases: Array, over: Array) -> Iterator[tuple[Array, int, float]]:
@@ -257,7 +258,7 @@ def _zoomed(
     for _ in range(ROUNDS):
         phases = np.clip(low[:, None] + parts * (high - low)[:, None], 0.0, 1.0)
         at = motion.at(phases.ravel())
-        known = {k: _over(problem.constraints[k], at) / problem.scales[k] for k in {w[0] for w in windows}}
+        known = {k: _over(problem, k, at) for k in {w[0] for w in windows}}
         for w, (k, c, _, _) in enumerate(windows):
             own = known[k][w * ZOOM : (w + 1) * ZOOM, c]
             i = int(own.argmax())
@@ -274,7 +275,7 @@ def _somewhere(problem: Problem, motion: _Motion) -> Iterator[_Found]:
         if constraint.at == "all":
             continue
         phases = t.phases[t.places(constraint.at)]
-        over = _over(constraint, motion.at(phases)) / problem.scales[k]
+        over = _over(problem, k, motion.at(phases))
         best = [(float(s[i]), v) for s, i, v in _columns(phases, over)]
         yield ("elsewhere", np.zeros((0, 2))), _named(problem, k, best, motion.spline.duration)
 

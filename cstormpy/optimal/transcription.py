@@ -158,6 +158,7 @@ class Transcription(ABC):
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
+        self.failure = ""  # what was refused on the last motion that is none
         self.map = setup.map()
         self.free_duration = setup.duration is None
         guess = np.zeros(0) if setup.design is None else setup.design.guess

@@ -76,7 +76,7 @@ class ClosedShooting(Shooting):
     def _integrated(
         self, designed: Designed | None, signal: Array, seeds: Array, h: float, dh: Array
     ) -> tuple[Array, Array] | None:
-        mech = self.setup.mech if designed is None else designed.mech
+        mech, self.failure = self.setup.mech if designed is None else designed.mech, ""
         try:
             out = self._stepped(mech, signal, h)
             return None if out is None else (out, self._derived(mech, designed, signal, seeds, h, dh, out))

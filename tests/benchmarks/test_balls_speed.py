@@ -100,7 +100,7 @@ def test_free_base(benchmark, record_row, name):
     report(record_row, name, "one call", times["one"], times["aba"], goals[0])
     report(record_row, name, "one call, with sensitivities", times["slopes"], times["derivatives"], goals[1])
     rows = random_state(rng, mech, SAMPLES)
-    mech.forward_dynamics(*rows)
+    warm(record_row, name, "rows", mech, "rows", lambda: mech.forward_dynamics(*rows))
     warm(record_row, name, "rows, with sensitivities", other, "rows", lambda: other.forward_sensitivity(*rows))
     times_of_rows = interleave(
         {"batch": lambda: mech.forward_dynamics(*rows), "slopes": lambda: other.forward_sensitivity(*rows)}

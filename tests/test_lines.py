@@ -160,10 +160,8 @@ def test_a_prepared_function_takes_the_line_once_that_pays(monkeypatch):
 
 def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
     """A tree of some twenty joints, whose line is cut."""
-    from cstormpy.graph import routine as graph_routine
     from cstormpy.graph.module import text_for_rows
 
-    monkeypatch.setattr(graph_routine, "LONG", 4000)
     mech = random_mechanism(np.random.default_rng(5), 28, branching=0.6)
     tables = tables_of(mech)
     routine = hybrid_routine(tables.T, tables.N, Signature())

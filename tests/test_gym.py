@@ -229,6 +229,29 @@ def test_rows_are_reset_one_by_one_and_faults_name_theirs():
         rows.reset(where=[1, 2])
 
 
+def test_an_ended_copy_ends_no_others():
+    """It took another step from where its episode had ended, which failed there and with it all."""
+
+    def rising(sim):
+        bd = sim.blockdiagram()
+        x, product = bd.INTEGRATOR(x0=0.0, name="x"), bd.PROD("**")
+        bd.connect(x, product[0], product[1])
+        total = bd.SUM("++")
+        bd.connect(product, total[0])
+        bd.connect(bd.CONSTANT(0.0, name="push"), total[1])
+        bd.connect(total, x)
+        return bd
+
+    many = cs.gym.make(
+        rising, num_envs=3, inputs=["push"], outputs=["x"], low=-1.0, high=1.0, dt=1.0, max_steps=20,
+        reward=lambda before, u, after: 0.0 * after[..., 0], terminated=lambda y: y[..., 0] > 1e3,
+    )  # fmt: skip
+    many.reset(options={"x": np.array([[0.0], [80.0], [0.1]])})
+    found = [many.step(np.zeros((3, 1)))[2].tolist() for _ in range(4)]
+    assert found[0] == [False, True, False] and found[1] == [False, False, False]
+    assert many.stepper.t.tolist() == [4.0, 2.0, 4.0]
+
+
 def test_a_fault_in_an_output_alone_leaves_all_where_they_stood():
     """Times, states and inputs had moved on already, as the outputs are looked at behind the step."""
     beyond = np.eye(4)

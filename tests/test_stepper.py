@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -161,13 +165,46 @@ def test_loops_stay_closed_as_in_a_run():
         np.testing.assert_allclose(found, out.x[-1], atol=1e-11)
     np.testing.assert_allclose(rows, np.tile(y, (3, 1)), atol=1e-11)
     for stepper in (one, many):
+        t, x = np.copy(stepper.t), stepper.x.copy()
         with pytest.raises(InvalidValue, match=r"loop pin: .* misses closure"):
-            stepper.reset([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+            stepper.reset([1.0, 0.0, 0.0, 0.0, 0.0, 0.0], 0.0)
+        np.testing.assert_array_equal(stepper.t, t)
+        np.testing.assert_array_equal(stepper.x, x)
     hard = np.full(many.count, 60.0)
     with pytest.raises(BlockError, match=r"step: at t = .*: loop pin: .*; take shorter steps, substeps="):
         one.step([60.0], 2.0)
     with pytest.raises(BlockError, match=r"step: at t = .*: loop pin: .*; take shorter steps, substeps="):
         many.step(hard[:, None], 2.0)
+
+
+def test_a_start_where_a_block_fails_is_not_gone_to():
+    """They stood there afterwards, and said that a step had failed; a length in fractions failed as row -2."""
+    stretched = np.eye(4)
+    stretched[0, 3] = 1.0
+    upper = cs.Link("upper", None, cs.Revolute((0, 0, 1)))
+    lower = cs.Link("lower", "upper", cs.Revolute((0, 0, 1)), stretched, mass=1.0, com=(1.0, 0.0, 0.0))
+    mech = cs.Mechanism([upper, lower])  # whose mass matrix is singular when stretched
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    for make in (sim.stepper, lambda *given, **options: sim.batch_stepper(*given, count=2, **options)):
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[0.0, 1.0], name="plant")
+        bd.connect(bd.CONSTANT([0.0, 0.0], name="push"), plant.tau)
+        stepper = make(bd, ["push"], ["plant.qd"], solver="RK4")
+        one = stepper.x.ndim == 1
+        u = np.full((2,) if one else (2, 2), 0.5)
+        stepper.step(u, Fraction(1, 10))
+        t, x = np.copy(stepper.t), stepper.x.copy()
+        assert np.all(t == 0.1)
+        with pytest.raises(BlockError, match=r"stepper: a block .*fails .*at t = 7"):
+            stepper.reset([0.0] * 4, 7.0)
+        np.testing.assert_array_equal(stepper.t, t)
+        np.testing.assert_array_equal(stepper.x, x)
+        np.testing.assert_allclose(
+            stepper.step(u, 0.01), make(bd, ["push"], ["plant.qd"], x=x if one else x[0]).step(u, 0.01), atol=1e-12
+        )
+        for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(CstormError, match=r"make another by sim\.\w*stepper"):
+                copied(stepper)
 
 
 @pytest.mark.parametrize("make", [lambda bd: bd.STEP(T=0.5, name="push"), lambda bd: bd.RELAY(name="push")])

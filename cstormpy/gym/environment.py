@@ -165,11 +165,13 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
         """Take a step with all; return observations, rewards, and which episodes end, or are cut off."""
         task, before, over = self.task, self._y, self._over
         u = self._actions.inputs_of_many(actions, self.num_envs)
+        anew = task.starts(self.np_random, int(over.sum()), self._first) if over.any() else None
+        if anew is not None:  # a step from where an episode has ended may fail, for all
+            self.stepper.reset(anew, 0.0, where=over)
         after = self.stepper.step(u, task.dt)
         self._steps += 1
-        if over.any():
-            x = task.starts(self.np_random, int(over.sum()), self._first)
-            after = self.stepper.reset(x, 0.0, where=over)
+        if anew is not None:
+            after = self.stepper.reset(anew, 0.0, where=over)
             self._steps[over] = 0
         self._y = after
         rewards = np.array(np.broadcast_to(task.reward(before, u, after), (self.num_envs,)), dtype=float)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from cstormpy.graph.routine import Routine
 from cstormpy.simulation.analysis.external import (
     fixed_method,
     input_not_finite,
+    refuse_copies,
     shut_within,
     stepped_by_others,
     those_of,
@@ -73,6 +74,10 @@ class BatchStepper:
         self._part = np.zeros((min(rows, _ROWS + LANES), state.size))
         self.reset()
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or sent to another process."""
+        refuse_copies("batch_stepper")
+
     @property
     def t(self) -> Array:
         """The times, in an array of their own."""
@@ -98,13 +103,16 @@ class BatchStepper:
         rows = np.arange(self.count) if where is None else np.flatnonzero(_mask(where, self.count))
         n = self._x.shape[1]
         state = self._first[1] if x is None else real_array(x, "reset: x", (n,), (len(rows), n))
-        if where is None:
-            self._x[:], self._t[:], self._u[:] = self._first[1], self._first[0], self._u0
         if self._diagram.closed:
             state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
-        self._x[rows], self._u[rows] = state, self._u0
-        self._t[rows] = begin
-        return self.look()
+        before = self._t, self._x, self._u
+        self._t, self._x, self._u = (each.copy() for each in before)
+        self._x[rows], self._u[rows], self._t[rows] = state, self._u0, begin
+        try:
+            return self.look()
+        except BlockError:
+            self._t, self._x, self._u = before
+            raise
 
     def step(self, u: ArrayLike, dt: float) -> Array:
         """Hold the inputs for a time, and return the outputs after it, a row for each copy.
@@ -121,11 +129,11 @@ class BatchStepper:
             A block that fails, or a state that is not finite, with the row; times, states and inputs stay as they were.
         """
         given = real_array(u, "step: u", (self.count, self._u0.size), hint=those_of(self.inputs), finite=False)
-        h = positive(dt, "step: dt") / self._substeps
+        dt = positive(dt, "step: dt")
         before = self._u.copy()
         self._u[: self.count] = given
         try:
-            found = self._stepped(h, dt)
+            found = self._stepped(dt)
         except BlockError:
             self._u = before
             bad = np.flatnonzero(~np.isfinite(given).all(axis=1))
@@ -136,8 +144,9 @@ class BatchStepper:
         self._t += dt
         return found
 
-    def _stepped(self, h: float, dt: float) -> Array:
+    def _stepped(self, dt: float) -> Array:
         """Fill the states at the end of a step, and return the outputs there."""
+        h = dt / self._substeps
         self._fill_lanes()
         self._end[:], self._moment[:] = self._x, self._t
         for _ in range(self._substeps):
@@ -242,8 +251,8 @@ class _Rows:
             given = (t, x, u) if self._has_inputs else (t, x)
             eight = [np.repeat(a[row : row + 1], LANES, axis=0) for a in (*given, found)]
             if call(*eight, 0, LANES) != -1:
-                raise BlockError(f"step: a block fails in row {row}, at t = {t[row, 0]:.9g}")
-        raise BlockError(f"step: a block fails in one of the rows {first} to {first + LANES - 1}")
+                raise BlockError(f"batch_stepper: a block fails in row {row}, at t = {t[row, 0]:.9g}")
+        raise BlockError(f"batch_stepper: a block fails in one of the rows {first} to {first + LANES - 1}")
 
 
 class _AssemblyOfRows(AssemblyWithInputs):

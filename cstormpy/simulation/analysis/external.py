@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array, real_number
-from cstormpy.errors import BlockError, DiagramError, InvalidValue
+from cstormpy.errors import BlockError, DiagramError, InvalidType, InvalidValue
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
@@ -122,6 +122,10 @@ class DiagramStepper:
         inputs, outputs = ", ".join(self.inputs) or "nothing", ", ".join(self.outputs) or "nothing"
         return f"<stepper of {str(self._bd.name)!r} at t = {self.t:g}: u = {inputs}; y = {outputs}>"
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or sent to another process."""
+        refuse_copies("stepper")
+
     def _prepare(self, method: Any) -> None:
         """Make room for the steps, which all go through the same arrays."""
         c, program, slices = self._compiled, self._program, Slices(self._compiled, method, [], False)
@@ -145,9 +149,10 @@ class DiagramStepper:
         t : float, optional
         """
         begin = float(self._first[0]) if t is None else real_number(t, "reset: t")
-        self.x, self.t = self._diagram.shut(state_vector(self._bd, x, self._first[1], "reset")), begin
-        self._program.p[self._places] = self._u0
-        return self._look()
+        start = self._diagram.shut(state_vector(self._bd, x, self._first[1], "reset"))
+        y = self._look(begin, start, self._u0)
+        self.x, self.t = start, begin
+        return y
 
     def step(self, u: ArrayLike, dt: float) -> Array:
         """Hold the inputs for a time, and return the outputs after it.
@@ -193,8 +198,9 @@ class DiagramStepper:
             if status:
                 raise self._failure(status, self.t + dt)
             x = shut_within(self._diagram, self._end, self.t + dt)
+        y = self._look(self.t + dt, x, self._u)
         self.t, self.x = self.t + dt, x
-        return self._look()
+        return y
 
     def _failure(self, status: int, end: float) -> BlockError:
         if not np.isfinite(self._u).all():
@@ -202,13 +208,18 @@ class DiagramStepper:
         if status == NOT_FINITE:
             wrong = [name for name, value in zip(self.states, self._end, strict=True) if not math.isfinite(value)]
             return BlockError(f"step: state {wrong[0]!r} is not finite at t = {end:.9g}; take shorter steps, substeps=")
-        self._program.raise_interrupt()
-        return BlockError(f"step: a block of the diagram fails at t = {self._at[TIME]:.9g}; sim.run says which")
+        return self._fails_at(float(self._at[TIME]))
 
-    def _look(self) -> Array:
-        if self._compiled.rate(self.t, self.x):
-            raise BlockError(f"step: a block of the diagram fails at t = {self.t:.9g}; sim.run says which")
+    def _look(self, t: float, x: Array, u: Array) -> Array:
+        """Return the outputs at a time, with a state and inputs."""
+        self._program.p[self._places] = u
+        if self._compiled.rate(t, x):
+            raise self._fails_at(t)
         return self._compiled.out[self._seen]
+
+    def _fails_at(self, t: float) -> BlockError:
+        self._program.raise_interrupt()
+        return BlockError(f"stepper: a block of the diagram fails at t = {t:.9g}; sim.run says which")
 
 
 def those_of(inputs: Sequence[str]) -> str:
@@ -216,6 +227,11 @@ def those_of(inputs: Sequence[str]) -> str:
     return (
         f"the inputs are {', '.join(inputs[:_SHOWN])}{', …' * (len(inputs) > _SHOWN)}" if inputs else "there are none"
     )
+
+
+def refuse_copies(what: str) -> NoReturn:
+    """Refuse to copy or pickle what holds machine code and the arrays that it works in."""
+    raise InvalidType(f"a {what} cannot be copied or sent to another process: make another by sim.{what}(...) there")
 
 
 def input_not_finite(u: Array, inputs: Sequence[str], where: str = "") -> BlockError:

@@ -69,6 +69,8 @@ def test_options_of_a_simulation_that_are_arrays_are_refused(value):
         cs.Simulation(engine=value)
     with pytest.raises(InvalidValue, match=r"^live: expected True, False or 'auto', got an array of shape"):
         cs.Simulation(live=value)
+    with pytest.raises(InvalidType, match=r"^Simulation: progress: expected True or False, got an array of shape"):
+        cs.Simulation(progress=value)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,8 @@ _BDSIM_OPTIONS = (
     "animation, animation_rate, altscreen, atol, backend, blocks, debug, dt, graphics, hold, jsonfile, max_step, "
     "method, movies, outfile, progress, quiet, rtol, setglob, setparam, shape, simtime, tiles, verbose"
 ).split(", ")
+_SWITCHES = ("altscreen", "animation", "banner", "blocks", "graphics", "hold", "progress", "quiet", "verbose")
+"""Options of bdsim that are True or False."""
 
 
 class Simulation(Analysis, Sweeping, Translations, BDSim):
@@ -107,6 +109,8 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         for name in options:
             if name not in known:
                 raise unknown_name("option", name, ["engine", "live", *known])
+            if name in _SWITCHES:
+                flag(options[name], f"Simulation: {name}")
         self._window_ahead: LiveFeed | None = None
         if self.live is True:  # before bdsim looks for its blocks
             self.open_window(LiveFeed("cstormpy"))

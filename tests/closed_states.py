@@ -8,7 +8,12 @@ from closeness import assert_close, central_difference
 import cstormpy as cs
 from cstormpy import lie
 
-STARTS = {"four_bar": [1.0, 0.0, 1.5], "five_bar": [2.0, -1.0, 1.1, 1.0], "slider_crank": [0.7, -1.0, 1.0]}
+STARTS = {
+    "four_bar": [1.0, 0.0, 1.5],
+    "five_bar": [2.0, -1.0, 1.1, 1.0],
+    "slider_crank": [0.7, -1.0, 1.0],
+    "three_rrr": [-0.64, 1.22, -1.0, 0.42, -3.74, -2.29, 1.81],
+}
 
 
 def spatial(**drive):

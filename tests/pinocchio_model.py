@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 
-from cstormpy.mechanism import Fixed, Prismatic, Revolute
+from cstormpy.mechanism import Fixed, Free, Prismatic, Revolute, Universal
 
 
 def swapped(x):
@@ -33,13 +33,15 @@ class Oracle:
         root = self.model.addJoint(0, pin.JointModelFreeFlyer(), pin.SE3.Identity(), "base") if floating else 0
         self.order = np.array(self._add_links(root), dtype=int)  # coordinate of each of Pinocchio's joints
         armature = np.zeros(self.model.nv)
-        armature[self.lead :] = [mech.joint(mech.names[k]).armature for k in self.order]
+        joints = [link.joint for link in mech.links]
+        each = np.concatenate([np.broadcast_to(j.armature, j.dof) for j in joints if j.dof] or [np.zeros(0)])
+        armature[self.lead :] = each[self.order]
         self.model.armature = armature
         self.data = self.model.createData()
 
     def _add_links(self, root):
         mech, order, children = self.mech, [], {}
-        coordinate = {int(link): k for k, link in enumerate(mech.joint_links)}
+        coordinate = {int(link): k for k, link in reversed([*enumerate(mech.joint_links)])}  # its first
         for i, parent in enumerate(mech.parents):
             children.setdefault(int(parent), []).append(i)
         stack = [(i, root, pin.SE3.Identity()) for i in reversed(children.get(-1, []))]
@@ -48,9 +50,9 @@ class Oracle:
             link = mech.links[i]
             local = pose * pin.SE3(np.array(link.pose))
             if not isinstance(link.joint, Fixed):
-                at_axis = pin.SE3(np.eye(3), np.array(link.joint.point))
+                at_axis = pin.SE3(np.eye(3), np.array(getattr(link.joint, "point", (0.0, 0.0, 0.0))))
                 joint_id = self.model.addJoint(joint_id, joint_model(link.joint), local * at_axis, f"joint{i}")
-                order.append(coordinate[i])
+                order.extend(coordinate[i] + k for k in range(link.joint.dof))
                 local = at_axis.inverse()
             inertia = pin.Inertia(link.mass, np.array(link.com), np.array(link.inertia))
             self.model.appendBodyToJoint(joint_id, inertia, local)
@@ -223,6 +225,10 @@ def symmetric(M):
 
 
 def joint_model(joint):
+    if isinstance(joint, Free):
+        return pin.JointModelFreeFlyer()
+    if isinstance(joint, Universal):
+        return pin.JointModelUniversal(*map(np.array, joint.axes))
     axis = np.array(joint.axis)
     if isinstance(joint, Revolute):
         return pin.JointModelRevoluteUnaligned(axis)

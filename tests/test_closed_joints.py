@@ -218,7 +218,7 @@ def test_the_straight_line_of_a_ball_answers_as_the_numbers_do(monkeypatch):
     u = np.array([0.3, -0.2, 0.5])
     y, D = mech.hybrid_sensitivity_evaluator()(q, qd, u)
     filled = [np.empty(3), np.empty(1), np.empty((3, 3, 3))]
-    assert closed_lines.prepared(mech, "own", "sensitivity", "found")(q, qd, u, *filled) == 0
+    assert closed_lines.prepared(mech, "own", "sensitivity")(q, qd, u, *filled) == 0
     monkeypatch.setattr(closed_lines, "_found_line", lambda *_: None)
     d = mech.with_drive(active=[]).hybrid_sensitivity(q, qd, u)
     assert_close(filled[0], d.y, 1e-11)

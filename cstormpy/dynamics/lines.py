@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _NONE = np.zeros(0)
 
 #: Seconds that building takes for each operation, of one sample and of rows: rough, as they only decide when to begin.
-_BUILDING = 6e-5
+BUILDING = 6e-5
 #: Seconds by which a line is faster than the loops, for each of its operations and each sample (measured; of rows of
 #: large mechanisms it is half of that and less, but who has asked for that many will ask for more).
 _GAIN = {("one", False): 5e-11, ("one", True): 1.5e-10, ("rows", False): 1e-10, ("rows", True): 1.2e-10}
@@ -56,7 +56,7 @@ _LOADING, _COMPILING = 1.2, 20.0
 #: the operation (measured: 2 s for 24 000, 17 s for 62 000).
 _STANDING_IN = 40_000
 #: The most operations of a line for rows, whose building then takes some ten seconds.
-_MOST = 140_000
+MOST = 140_000
 
 
 class Line:
@@ -94,7 +94,7 @@ class Line:
         return self._machines[kind]
 
     def _is_large(self, kind: str) -> bool:
-        return self._n > LARGEST[kind, self._question.sensitivities] or self._operations > _MOST
+        return self._n > LARGEST[kind, self._question.sensitivities] or self._operations > MOST
 
     def _yields(self, kind: str) -> bool:
         """Tell whether the loops are the way for a large mechanism: they are there, or are so sooner than its line."""
@@ -104,7 +104,7 @@ class Line:
 
     def _pays(self, kind: str, eager: bool) -> bool:
         operations = self._operations
-        cost, gain = _BUILDING * operations, _GAIN[kind, self._question.sensitivities]
+        cost, gain = BUILDING * operations, _GAIN[kind, self._question.sensitivities]
         if (eager and cost < _SHORT[kind]) or self._asked[kind] * operations * gain > cost:
             return True
         if self._asked[kind] >= 2 * self._looked[kind]:  # looking costs more than a few samples

@@ -212,8 +212,8 @@ def _call(own: p.Primitive | Callable[..., Any], given: list[Any], options: dict
 
 
 def _is_large(a: Any) -> bool:
-    """Tell whether something is a matrix of floats that is not written out."""
-    return type(a) is np.ndarray and a.ndim == 2 and a.dtype.kind in "biuf" and a.size > LARGE
+    """Tell whether something is a matrix of floats with so many that are not zero that it is not written out."""
+    return type(a) is np.ndarray and a.ndim == 2 and a.dtype.kind in "biuf" and bool(np.count_nonzero(a) > LARGE)
 
 
 def _multiplied(a: Any, b: Any) -> Any:

@@ -193,11 +193,8 @@ def closed_evaluator(
 ) -> tuple[Callable[..., Array], Callable[..., ClosedDynamics]]:
     """Return a prepared f(q, qd, u, out=None) -> y, and one that returns the whole answer."""
     plain = wrench is None and not mech.symbolic
-    y_only, whole = (
-        closed_lines.prepared(mech, "own", "dynamics", answers) if plain else carefully
-        for answers in ("found", "whole")
-    )
-    n, three, m, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), np.empty
+    y_only, whole = closed_lines.ways_of(mech, "dynamics") if plain else (carefully, carefully)
+    n, three, m, active, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), mech.active_mask, np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:
         y = empty(n) if out is None else out
@@ -210,6 +207,8 @@ def closed_evaluator(
         parts, lam = empty(three), empty(m)
         if whole(q, qd, u, parts, lam) == 0:
             return ClosedDynamics(mech, parts, lam)
+        if y_only(q, qd, u, y := parts[:n], lam) == 0:
+            return ClosedDynamics(mech, Together(y, u.copy(), active), lam)
         return closed_hybrid(mech, q, qd, u, wrench)
 
     return evaluate, answer

@@ -3,7 +3,8 @@
 What is traced is what `loops.dynamics`, `loops.sensitivity` and `loops.assembly` write down with symbols for
 constraints that are independent in closed postures. A sample that is open, whose constraints depend on each other or
 contradict each other has no answer here (its status is not 0); who asks then goes the way by numbers, which finds ranks
-or says what is wrong. Lines are built where they pay or are on disk already, as those of trees (`dynamics.lines`).
+or says what is wrong. Lines are built where they pay or are on disk already, as those of trees (`dynamics.lines`); what
+they stand beside here is arithmetic with arrays, which takes up to a thousand times as long as they do.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import part_of, run_parts
 from cstormpy.dynamics.hybrid import carefully
-from cstormpy.dynamics.lines import Line, key_of
-from cstormpy.dynamics.tracing import LARGEST, Signature, branches_enough
+from cstormpy.dynamics.lines import BUILDING, MOST, Line, key_of
+from cstormpy.dynamics.tracing import Signature, of_any_size, operations_of
 from cstormpy.errors import InvalidValue
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
@@ -34,10 +35,8 @@ if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.linkage import Linkage
 
-#: The most constraints that are eliminated in a straight line.
-_MOST = 12
-#: Samples that take as long by numbers as building a line does (measured), one by one and in rows.
-_WORTH = {"one": 150, "rows": 2000}
+#: Building that takes no longer [s] does not wait until it pays, for whoever prepares a function.
+_SHORT = 1.0
 
 
 class ClosedLine(Line):
@@ -48,16 +47,27 @@ class ClosedLine(Line):
         self._T = _numbers(mech)
         self._mech, self._drive, self._what = mech, drive, what
         self._m = len(constraint_names(mech))
+        self._operations = _operations_of(mech, what)
         self.name = f"closed_{what}_{answers}"
         self._key = _key(mech, drive, what, answers)
 
+    def _is_large(self, kind: str) -> bool:
+        return False
+
     def _pays(self, kind: str, eager: bool) -> bool:
-        if eager or self._asked[kind] >= _WORTH[kind]:
+        cost = BUILDING * self._operations
+        if (eager and cost <= _SHORT) or self._asked[kind] * self._seconds(kind) >= cost:
             return True
         if self._asked[kind] < 2 * self._looked[kind]:
             return False
         self._looked[kind] = self._asked[kind]
         return is_kept(self._file(kind), self._key)
+
+    def _seconds(self, kind: str) -> float:
+        """Return about how long a sample takes by numbers, one by one and in rows (measured: 3 to 24 joints)."""
+        n = self._n
+        each = 6e-5 * n if kind == "one" else 2e-5 + 2e-6 * n
+        return each * (1.0 + n / 6.0) if self._what == "sensitivity" else each
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -83,7 +93,8 @@ class ClosedLine(Line):
             mech = of.of_symbols(number, lambda: of.links)
             names = ("q", "qd") if self._what == "shut" else ("q", "qd", "u")
             given = [symbols(graph.inputs(name, self._n)) for name in names]
-            found = self._outputs(mech, given)
+            with of_any_size():
+                found = self._outputs(mech, given)
             bad: Any = False
             for item in graph.required:
                 bad = apply(OR, bad, item if getattr(item.primitive, "truth", False) else apply(UNEQUAL, item, 0.0))
@@ -106,6 +117,14 @@ class ClosedLine(Line):
         y = found.y if self._question.answers == "found" else np.concatenate([found.y, found.qdd, found.tau])
         made = {"y": y, "multipliers": found.multipliers}
         return made | {"columns": found.columns} if self._what == "sensitivity" else made
+
+
+def _operations_of(mech: Linkage, what: str) -> int:
+    """Return about how many operations a line has (measured: within a third from 900 to 120 000)."""
+    n, m, tree = mech.n, len(constraint_names(mech)), operations_of(tables_of(mech.tree).N, True)
+    if what == "sensitivity":
+        return int(0.8 * tree + 3.6 * n * m * (2 * n + m))
+    return int(0.6 * tree + 0.9 * n * m * (n + m))
 
 
 def _key(mech: Linkage, drive: str, what: str, answers: str) -> bytes:
@@ -137,15 +156,13 @@ def _line(mech: Linkage, drive: str, what: str, answers: str = "found") -> Close
 
 
 def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLine | None:
-    if mech.symbolic or mech.n > LARGEST["diagram", what == "sensitivity"]:
-        return None
-    if mech.n > LARGEST["diagram", True] and not branches_enough(mech):  # all ask for the tree's sensitivities
-        return None
-    if not all(rows.traced for rows in rows_of_constraints(mech)):
+    if mech.symbolic or not all(rows.traced for rows in rows_of_constraints(mech)):
         return None
     try:
+        if _operations_of(mech, what) > MOST:
+            return None
         key = _key(mech, drive, what, answers)
-        if len(independent_rows(mech)) > _MOST or (drive == "own" and not are_felt(mech, ~mech.active_mask)):
+        if drive == "own" and not are_felt(mech, ~mech.active_mask):
             return None
     except InvalidValue:  # no closed posture is known; who asks with one is answered by numbers
         return None
@@ -157,11 +174,27 @@ def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLin
     return found
 
 
-def prepared(mech: Linkage, drive: str, what: str, answers: str, eager: bool = True) -> Callable[..., int]:
+def prepared(mech: Linkage, drive: str, what: str, eager: bool = True, answers: str = "found") -> Callable[..., int]:
     """Return the built-in function that fills the outputs of one sample, or what answers nothing."""
     line = _line(mech, drive, what, answers)
     call = None if line is None else line.caller(_numbers(mech), eager)
     return carefully if call is None else call
+
+
+def ways_of(mech: Linkage, what: str) -> tuple[Callable[..., int], Callable[..., int]]:
+    """Return what fills y, and what fills all three, of one sample; the first answers nothing until its line is built.
+
+    The second never does where building its line takes long: y is put together with what was given, then.
+    """
+    found, whole = prepared(mech, "own", what), prepared(mech, "own", what, answers="whole")
+
+    def when_built(*arrays: Array) -> int:
+        nonlocal found
+        if found is carefully and is_built(mech, "own", what):
+            found = prepared(mech, "own", what)
+        return found(*arrays)
+
+    return when_built if found is carefully else found, whole
 
 
 def is_built(mech: Linkage, drive: str, what: str) -> bool:
@@ -200,7 +233,7 @@ def shut_call(mech: Linkage) -> Callable[..., int]:
     """Return what fills the closed state near to one that drifted, or answers nothing."""
     call: Callable[..., int] | None = mech.memo.get("shut")
     if call is None:
-        call = prepared(mech, "forward", "shut", "found", eager=False)
+        call = prepared(mech, "forward", "shut", eager=False)
         if call is not carefully:
             mech.memo["shut"] = call
     return call

@@ -142,11 +142,8 @@ def closed_sensitivity_evaluator(
 ) -> tuple[Callable[..., tuple[Array, Array]], Callable[..., ClosedSensitivity]]:
     """Return a prepared f(q, qd, u) -> (y, D), D of shape (3, n, n), and one that returns the whole answer."""
     plain = wrench is None and not mech.symbolic
-    y_only, whole = (
-        closed_lines.prepared(mech, "own", "sensitivity", answers) if plain else carefully
-        for answers in ("found", "whole")
-    )
-    n, three, m, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), np.empty
+    y_only, whole = closed_lines.ways_of(mech, "sensitivity") if plain else (carefully, carefully)
+    n, three, m, active, empty = mech.n, 3 * mech.n, len(constraint_names(mech)), mech.active_mask, np.empty
     shape = (3, n, n)
 
     def evaluate(q: Array, qd: Array, u: Array) -> tuple[Array, Array]:
@@ -160,6 +157,8 @@ def closed_sensitivity_evaluator(
         parts, lam, columns = empty(three), empty(m), empty(shape)
         if whole(q, qd, u, parts, lam, columns) == 0:
             return ClosedSensitivity(mech, parts, columns, lam)
+        if y_only(q, qd, u, y := parts[:n], lam, columns) == 0:
+            return ClosedSensitivity(mech, Together(y, u.copy(), active), columns, lam)
         return closed_sensitivity(mech, q, qd, u, wrench)
 
     return evaluate, answer

@@ -8,6 +8,7 @@ from closed_states import ALL, STARTS, state
 from closeness import assert_close, central_difference, complex_step, tolerance
 
 import cstormpy as cs
+from cstormpy.formulations import kim_constrained as constrained
 
 
 # ---------------------------------------------------------------- derivatives
@@ -26,6 +27,106 @@ def test_derivatives_against_differences(name):
         assert_close(d.dy_du, central_difference(lambda x, f=driven: f.hybrid_dynamics(q, qd, x).y, u, 1e-3), 1e-9)
     d = mech.forward_sensitivity(q, qd, u)
     assert_close(d.dy_du, mech.hybrid_sensitivity(q, qd, u).dy_du, 1e-12)
+
+
+@pytest.mark.parametrize("least", ["torque", "force"])
+@pytest.mark.parametrize(
+    ("name", "motors"),
+    [("slider_crank", 1), ("three_rrr", 3), ("five_bar", 2), ("five_bar", 3), ("five_bar", 4), ("spatial", None)],
+)
+def test_derivatives_of_inverse_dynamics_against_differences_of_the_witness(name, motors, least):
+    """They refused loops. As many motors as freedoms, more of them, and all joints."""
+    mech, q, qd = state(name, 12)
+    tau = np.where(mech.actuated_mask, np.linspace(-1.0, 1.0, mech.n), 0.0)
+    qdd = np.asarray(mech.forward_dynamics(q, qd, tau))
+    if motors is None or motors > len(mech.actuated):
+        mech = mech.with_drive(actuated=mech.names[:motors])
+    tree = mech.without_loops()
+
+    def ask(a, b, c):
+        return constrained.constrained_inverse_dynamics(tree, a, b, c, mech.closure_jacobian(a), least=least).tau
+
+    d = mech.inverse_sensitivity(q, qd, qdd, redundancy=least)
+    assert_close(d.y, ask(q, qd, qdd), 1e-9)
+    assert_close(d.tau, d.y, 0.0)
+    assert_close(d.qdd, qdd, 0.0)
+    h = 1e-3
+    assert_close(d.dy_dq, central_difference(lambda x: ask(x, qd, qdd), q, h), 1e-7)
+    assert_close(d.dy_dqd, central_difference(lambda x: ask(q, x, qdd), qd, h), 1e-8)
+    assert_close(d.dy_du, central_difference(lambda x: ask(q, qd, x), qdd, h), 1e-8)
+    rows = mech.inverse_sensitivity(*(np.stack([x, x]) for x in (q, qd, qdd)), redundancy=least)
+    assert_close(rows.columns[1], d.columns, 1e-10)
+    assert_close(rows.multipliers[0], d.multipliers, 1e-10)
+
+
+def test_derivatives_of_inverse_dynamics_want_a_motor_for_each_freedom():
+    mech, q, qd = state("five_bar", 13)
+    qdd = np.asarray(mech.forward_dynamics(q, qd, np.array([1.0, 0.0, 0.0, 0.0])))
+    lame = mech.with_drive(actuated=["left_shoulder"])
+    assert_close(lame.inverse_dynamics(q, qd, qdd), [1.0, 0.0, 0.0, 0.0], 1e-9)
+    with pytest.raises(cs.InvalidValue, match=r"1 freedom\(s\) .* no actuator: .*'left_elbow', 'right_shoulder'"):
+        lame.inverse_sensitivity(q, qd, qdd)
+    with pytest.raises(cs.InvalidValue, match="redundancy: is of mechanisms with loops"):
+        cs.library.acrobot().inverse_sensitivity([0.1, 0.2], [0.0, 0.0], [0.0, 0.0], redundancy="torque")
+
+
+@pytest.mark.parametrize("redundancy", [None, "force", [1.0, 5.0, 0.2], "all"])
+def test_active_joints_that_share_a_load_know_how_their_shares_change(redundancy):
+    """Along a motion of closed states, whose accelerations are those that the loops allow; such drives were refused."""
+    mech, q0, v0 = state("five_bar", 14)
+    _, v1 = state("five_bar", 15)[1:]
+    names = mech.names if redundancy == "all" else mech.names[:3]
+    driven = mech.with_drive(active=names, actuated=names)
+    redundancy = None if redundancy == "all" else redundancy
+    torque = np.array([0.5, 0.0, -1.0, 0.0])
+
+    def given(s):
+        q, qd = mech.project(q0 + s * v1 * [1.0, 0.0, 1.0, 0.0], v0 + s * v1, hold=["left_shoulder", "right_shoulder"])
+        qdd = np.asarray(mech.forward_dynamics(q, qd, torque * (1.0 + s)))
+        return q, qd, np.where(driven.active_mask, qdd, 0.3 + s)
+
+    h, points = 1e-3, [given(s) for s in (-2e-3, -1e-3, 1e-3, 2e-3)]
+    slopes = [(x[0] - 8.0 * x[1] + 8.0 * x[2] - x[3]) / (12.0 * h) for x in map(np.array, zip(*points, strict=True))]
+    answers = [driven.hybrid_dynamics(*x, redundancy=redundancy) for x in points]
+    d = driven.hybrid_sensitivity(*given(0.0), redundancy=redundancy)
+    assert_close(d.y, driven.hybrid_dynamics(*given(0.0), redundancy=redundancy).y, 1e-10)
+    y = [a.y for a in answers]
+    along = sum(D @ x for D, x in zip((d.dy_dq, d.dy_dqd, d.dy_du), slopes, strict=True))
+    assert_close(along, (y[0] - 8.0 * y[1] + 8.0 * y[2] - y[3]) / (12.0 * h), 1e-7)
+    if redundancy is None:
+        assert_close(driven.hybrid_jvp(*given(0.0), *slopes)[1], along, 1e-10)
+    if len(names) == 4:
+        assert_close(d.columns, driven.inverse_sensitivity(*given(0.0)).columns, 1e-9)
+
+
+@pytest.mark.parametrize("name", ["five_bar", "spatial"])
+def test_derivatives_to_the_motion_of_the_base_against_differences(name):
+    """They refused loops."""
+    mech, q, qd = state(name, 16)
+    rng = np.random.default_rng(17)
+    base, u = rng.normal(size=12), rng.normal(size=mech.n)
+    every = mech.with_drive(actuated=mech.names)
+
+    def moving(x):
+        return x[:6], x[6:]
+
+    qdd = np.asarray(mech.forward_dynamics(q, qd, u, base=moving(base)))
+    for driven, active in ((mech, []), (mech, mech.actuated[:1]), (every, mech.names[:4])):
+        given = driven.with_drive(active=active)
+        x = np.where(given.active_mask, qdd, u)
+        d = given.hybrid_sensitivity(q, qd, x, base=moving(base), to_base=True)
+        ask = lambda b, f=given, x=x: f.hybrid_dynamics(q, qd, x, base=moving(b)).y  # noqa: E731
+        assert_close(d.y, ask(base), 1e-9)
+        assert_close(d.dy_dbase, central_difference(ask, base, 1e-2), 1e-7)
+        assert_close(given.hybrid_sensitivity(q, qd, x, base=moving(base)).columns, d.columns, 1e-9)
+    d = mech.forward_sensitivity(q, qd, u, base=moving(base), to_base=True)
+    ask = lambda b: np.asarray(mech.forward_dynamics(q, qd, u, base=moving(b)))  # noqa: E731
+    assert_close(d.dy_dbase, central_difference(ask, base, 1e-2), 1e-7)
+    d = every.inverse_sensitivity(q, qd, qdd, base=moving(base), to_base=True)
+    ask = lambda b: np.asarray(every.inverse_dynamics(q, qd, qdd, base=moving(b)))  # noqa: E731
+    assert_close(d.dy_dbase, central_difference(ask, base, 1e-2), 1e-7)
+    with pytest.raises(AttributeError, match="to_base=True"):
+        every.inverse_sensitivity(q, qd, qdd).dy_dbase  # noqa: B018
 
 
 @pytest.mark.parametrize("name", ["five_bar", "spatial"])

@@ -142,8 +142,6 @@ def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_
     mech, q, qd = state("four_bar")
     u = np.zeros(3)
     for ask in (
-        lambda: mech.inverse_sensitivity(q, qd, u),
-        lambda: mech.hybrid_sensitivity(q, qd, u, to_base=True),
         lambda: mech.regressor(q, qd, u),
         lambda: cs.exciting_motion(mech, duration=1.0),
         lambda: kim.inverse_dynamics(mech, q, qd, u),

@@ -14,13 +14,7 @@ axes:
     (c)  of A:  dw = -ω × w,  dv = -ω × v,  dc likewise
     (d)  of B:  dw = 0,       dv = w × R s,  dc = c_w × R s + Ω × (Ω × R s)
 
-(b) leaves open what of λ no passive joint feels, A_vᵀ N = 0. With B = A_uᵀ N, of the least torque, weighted by U,
-Bᵀ σ = 0, σ = U τ_u, Kim (2012, (63)), and of the least λ beside that:
-
-    (e)  (Bᵀ U B) z = Nᵀ (dA_u σ - dA_v A_v⁺ A_u σ + A_u U dτ_u),    dλ += N z
-    (f)  dλ += (1 - A A⁺) dA A⁺ λ
-
-of the least λ alone (f) with A_v in place of A. They hold while the ranks stay as they are.
+(b) leaves open what of λ no passive joint feels; `loops.redundancy` tells how that changes.
 """
 
 from __future__ import annotations
@@ -30,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
@@ -50,7 +44,7 @@ from cstormpy.loops.dynamics import (
     wanted_accelerations,
     with_least_torque,
 )
-from cstormpy.loops.redundancy import Redundancy, null_space, pseudoinverse, weights_of
+from cstormpy.loops.redundancy import Redundancy, unfelt_change, weights_of
 from cstormpy.loops.sensitivity import ClosedSensitivity, closed_sensitivity, written_multipliers
 from cstormpy.sensitivity.held_joints import Held
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -120,7 +114,7 @@ def closed_parameter_sensitivity(
     for s, A in enumerate(found.A):
         if rank[s] < len(A):
             tau = y[s, active], (b[s] + way[s] @ d_lam[s])[active]
-            d_lam[s] += _unfelt(A, dA[s], lam[s], *tau, active, L if shared else None)
+            d_lam[s] += unfelt_change(A, dA[s], lam[s], *tau, active, L if shared else None)
     out = samples.shaped(y), samples.shaped(given.copy())
     return ClosedParameterSensitivity(
         mech,
@@ -178,28 +172,6 @@ class _Answered:
         left = -(A @ np.where(on, 0.0, b) + (dA * qdd[:, None, :, None]).sum(axis=2) + dc)
         way = self.W - np.where(on, np.swapaxes(A, -1, -2), 0.0)
         return b, way, self.inverse @ left, dA
-
-
-def _unfelt(
-    A: Array, dA: Array, lam: Array, tau: Array, d_tau: Array, active: NDArray[np.bool_], L: Array | None
-) -> Array:
-    """Return what of dλ (m, k) the passive joints do not feel, by (e) and (f)."""
-    scale = float(np.abs(A).max(initial=0.0))
-    A_v, A_u = A[:, ~active], A[:, active]
-    if L is None:
-        dA_v = dA[:, ~active]
-        inverse = pseudoinverse(A_v, scale)
-        change = np.einsum("mnk,n->mk", dA_v, inverse @ lam)
-        return np.asarray(change - A_v @ (inverse @ change))
-    N, inverse = null_space(A_v.T), pseudoinverse(A_v, scale)
-    B, weights = L @ A_u.T @ N, L.T @ L
-    load = weights @ tau
-    turned = np.einsum("mnk,n->mk", dA[:, active], load)
-    turned -= np.einsum("mnk,n->mk", dA[:, ~active], inverse @ (A_u @ load))
-    z = pseudoinverse(B.T @ B, (scale * np.abs(L).max()) ** 2) @ (N.T @ (turned + A_u @ (weights @ d_tau)))
-    whole = pseudoinverse(A, scale)
-    change = np.einsum("mnk,n->mk", dA, whole @ lam)
-    return np.asarray(N @ z + change - A @ (whole @ change))
 
 
 def constraint_rates(

@@ -6,6 +6,14 @@ of those that share are then τ - B z, B = A_aᵀ N. Of these are taken
     (a)  the least torque, Kim (63), (64), (66):    min |τ - B z|²,         Bᵀ τ = 0
     (b)  the least weighted torque:                 min τᵀ W τ = |L τ|²,    Bᵀ W τ = 0,    W = Lᵀ L
     (c)  the least multipliers, after Kim (61)
+
+As A changes by dA, and the torques by dτ_u before the share of λ that the others do not feel is looked at, that share
+changes, with σ = W τ_u, by
+
+    (d)  (Bᵀ W B) z = Nᵀ (dA_u σ - dA_v A_v⁺ A_u σ + A_u W dτ_u),    dλ += N z
+    (e)  dλ += (1 - A A⁺) dA A⁺ λ
+
+of the least λ alone (e) with A_v in place of A. They hold while the ranks stay as they are.
 """
 
 from __future__ import annotations
@@ -68,6 +76,28 @@ def least_torque(A: Array, lam: Array, torque: Array, sharing: NDArray[np.bool_]
     B = L @ (A[:, sharing].T @ N)
     scale = float(np.abs(A).max(initial=0.0)) * float(np.abs(L).max(initial=0.0))
     return lam + N @ (pseudoinverse(B, scale) @ (L @ torque))
+
+
+def unfelt_change(
+    A: Array, dA: Array, lam: Array, tau: Array, d_tau: Array, sharing: NDArray[np.bool_], L: Array | None
+) -> Array:
+    """Return what of dλ (m, k) the joints that do not share the load do not feel, by (d) and (e); L of `weights_of`."""
+    scale = float(np.abs(A).max(initial=0.0))
+    A_v, A_u = A[:, ~sharing], A[:, sharing]
+    if L is None:
+        dA_v = dA[:, ~sharing]
+        inverse = pseudoinverse(A_v, scale)
+        change = np.einsum("mnk,n->mk", dA_v, inverse @ lam)
+        return np.asarray(change - A_v @ (inverse @ change))
+    N, inverse = null_space(A_v.T), pseudoinverse(A_v, scale)
+    B, weights = L @ A_u.T @ N, L.T @ L
+    load = weights @ tau
+    turned = np.einsum("mnk,n->mk", dA[:, sharing], load)
+    turned -= np.einsum("mnk,n->mk", dA[:, ~sharing], inverse @ (A_u @ load))
+    z = pseudoinverse(B.T @ B, (scale * np.abs(L).max()) ** 2) @ (N.T @ (turned + A_u @ (weights @ d_tau)))
+    whole = pseudoinverse(A, scale)
+    change = np.einsum("mnk,n->mk", dA, whole @ lam)
+    return np.asarray(N @ z + change - A @ (whole @ change))
 
 
 def pseudoinverse(X: Array, scale: float) -> Array:

@@ -8,6 +8,12 @@ and for a change d of q, q̇ or u (Y is ∂f/∂u, W = [Y A_vᵀ] as in `loops.d
 
     (a)  dy = ∂f + Y [dAᵀ λ]_v - [dAᵀ λ]_u + (W - A_uᵀ) dλ
     (b)  (A_v W_v) dλ = -(A_v dq̈_v|_{dλ = 0} + A_u dq̈_u + dA q̈ + d(Ȧ q̇))
+
+Of inverse dynamics, with the torques τ_r of the open chain, p the joints without a motor and a those with one,
+
+    (c)  A_pᵀ λ = τ_r,p,    dλ = (A_pᵀ)⁺ (dτ_r,p - dA_pᵀ λ),    dτ_a = dτ_r,a - dA_aᵀ λ - A_aᵀ dλ
+
+What of λ the passive joints, or those without a motor, do not feel changes as `loops.redundancy` tells.
 """
 
 from __future__ import annotations
@@ -31,13 +37,17 @@ from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_op
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import (
     LoopLoads,
+    closed_inverse,
     columns,
     inverse_of,
     least_spread,
     multipliers_of,
+    names_where,
     singular_row,
     wanted_accelerations,
+    with_least_torque,
 )
+from cstormpy.loops.redundancy import Redundancy, pseudoinverse, unfelt_change, weights_of
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -53,6 +63,8 @@ class ClosedSensitivity(LoopLoads, HybridSensitivity):
     dy_dq, dy_dqd, dy_du : ndarray, (n, n) or (N, n, n)
         Of the answer as it continues beside the states that close the loops: only directions that keep them closed
         have a meaning of their own.
+    dy_dbase : ndarray, (n, 12) or (N, n, 12)
+        As in `HybridSensitivity`.
     multipliers, loop_wrenches, rank
         As in `loops.dynamics.ClosedDynamics`.
     """
@@ -60,9 +72,15 @@ class ClosedSensitivity(LoopLoads, HybridSensitivity):
     __slots__ = ("_mech", "_rank", "multipliers")
 
     def __init__(
-        self, mech: Linkage, parts: Together | Array, columns: Array, multipliers: Array, rank: Any = None
+        self,
+        mech: Linkage,
+        parts: Together | Array,
+        columns: Array,
+        multipliers: Array,
+        rank: Any = None,
+        to_base: Array | None = None,
     ) -> None:
-        super().__init__(parts, columns)
+        super().__init__(parts, columns, to_base)
         self._mech, self.multipliers, self._rank = mech, multipliers, rank
 
 
@@ -75,6 +93,8 @@ def closed_sensitivity(
     wrench: WrenchLike = None,
     base: BaseLike = None,
     threads: int | None = 1,
+    redundancy: Redundancy = None,
+    to_base: bool = False,
     drive: str = "own",
     name: str = "u",
     check: bool = True,
@@ -85,22 +105,23 @@ def closed_sensitivity(
     """
     n = mech.n
     active = mech.active_mask if drive == "own" else np.zeros(n, dtype=bool)
+    L = weights_of(redundancy, names_where(mech, active))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     rates, given, shape = samples.rows["qd"], samples.rows[name], np.shape(q)
-    made = closed_lines.rows_of(mech, drive, "sensitivity", samples, threads)
+    made = None if to_base else closed_lines.rows_of(mech, drive, "sensitivity", samples, threads)
     if made is not None:
         y, lam, D = map(samples.shaped, made)
         return ClosedSensitivity(mech, Together(y, samples.shaped(given.copy()), active), D, lam)
 
     def ask(forced: Array) -> tuple[Array, Array]:
         """Return y and its derivatives of the open chain under u."""
-        d = hybrid_sensitivity(mech.tree, q, qd, forced.reshape(shape), wrench, base, threads, False, drive, name)
-        return d.y.reshape(-1, n), d.columns.reshape(-1, 3, n, n)
+        d = hybrid_sensitivity(mech.tree, q, qd, forced.reshape(shape), wrench, base, threads, to_base, drive, name)
+        return d.y.reshape(-1, n), _side_by_side(d, to_base)
 
     found = closure_of(mech, samples.rows["q"])
     y_r, D = ask(given)
-    A, Y = found.A, D[:, 2]
-    W = columns(A, Y, active)
+    A, Y = found.A, D[:, :, 2 * n : 3 * n]
+    W, shared = columns(A, Y, active), False
     if samples.symbolic:
         lam, inverse, rank = written_multipliers(mech, found, samples, y_r, W, active)
     else:
@@ -108,18 +129,19 @@ def closed_sensitivity(
             refuse_open(mech, found, rates, samples.single)
         wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))
         lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
-        _refuse_redundant(mech, A, rank, active)
         if not active.any() and (text := singular_row(mech, A, rank, samples.single)):
             raise InvalidValue(f"{text}; what moves there has no derivatives")
         inverse, _ = inverse_of(np.where(active, 0.0, A) @ W)
+        _, lam, shared = with_least_torque(A, W, y_r, lam, rank, active, L)
     force = (np.swapaxes(A, -1, -2) @ lam[..., None])[..., 0]
     y, D = ask(given + np.where(active, 0.0, force))
     y = y - np.where(active, force, 0.0)
-    D = _corrected(found, D, W, lam, np.where(active, given, y), rates, active, inverse)
-    parts = Together(samples.shaped(y), samples.shaped(given.copy()), active)
-    return ClosedSensitivity(
-        mech, parts, samples.shaped(D), samples.shaped(lam), int(rank[0]) if samples.single else rank
-    )
+    b, way, d_lam = _corrected(found, D, W, lam, np.where(active, given, y), rates, active, inverse)
+    D = b + way @ d_lam
+    if not samples.symbolic and active.any() and (rank < found.m).any():
+        d_lam = _with_shares(found, lam, y, D, d_lam, active, L if shared else None)
+        D = b + way @ d_lam
+    return _answer(mech, samples, y, D, samples.shaped(lam), int(rank[0]) if samples.single else rank, active)
 
 
 def written_multipliers(
@@ -164,36 +186,119 @@ def closed_sensitivity_evaluator(
     return evaluate, answer
 
 
+def _side_by_side(d: HybridSensitivity, to_base: bool) -> Array:
+    """Return the derivatives of an open chain to q, q̇, u, and to the base where they are asked for, (N, n, k)."""
+    n = d.columns.shape[-1]
+    D = np.moveaxis(d.columns.reshape(-1, 3, n, n), 1, 2).reshape(-1, n, 3 * n)
+    return np.concatenate([D, d.dy_dbase.reshape(-1, n, 12)], axis=2) if to_base else D
+
+
+def _answer(
+    mech: Linkage, samples: Samples, y: Array, D: Array, lam: Array, rank: Any, active: NDArray[np.bool_]
+) -> ClosedSensitivity:
+    """Return the answer of derivatives (N, n, k) that stand side by side."""
+    n, given = mech.n, list(samples.rows.values())[2]
+    matrices = np.ascontiguousarray(np.moveaxis(D[:, :, : 3 * n].reshape(-1, n, 3, n), 2, 1))
+    parts = Together(samples.shaped(y), samples.shaped(given.copy()), active)
+    of_base = samples.shaped(D[:, :, 3 * n :]) if D.shape[2] > 3 * n else None
+    return ClosedSensitivity(mech, parts, samples.shaped(matrices), lam, rank, of_base)
+
+
 def _corrected(
     found: Any, D: Array, W: Array, lam: Array, qdd: Array, rates: Array, active: NDArray[np.bool_], inverse: Array
-) -> Array:
-    """Return the derivatives (N, 3, n, n) of the closed mechanism from those D of the open chain under all forces.
+) -> tuple[Any, Any, Any]:
+    """Return b, W - A_uᵀ and dλ, of which (a) makes the derivatives of the closed mechanism, b + (W - A_uᵀ) dλ.
 
-    `inverse` is that of A_v W_v.
+    D (N, n, k) are those of the open chain under all forces, `inverse` is that of A_v W_v.
     """
-    A, on = found.A, active[:, None]
+    A, on, n = found.A, active[:, None], len(active)
+    to = [slice(k * n, (k + 1) * n) for k in range(3)]
     slopes = found.slopes()
     turning = (slopes * lam[..., None, None]).sum(axis=1)  # of Aᵀ λ
     b = D.copy()
-    b[:, 0] += D[:, 2] @ np.where(on, 0.0, turning) - np.where(on, turning, 0.0)
+    b[:, :, to[0]] += D[:, :, to[2]] @ np.where(on, 0.0, turning) - np.where(on, turning, 0.0)
     to_q, to_qd = found.bias_slopes(rates)
     accelerations = np.where(on, 0.0, b)
-    accelerations[:, 2] += np.where(on, np.eye(len(active)), 0.0)
-    wanted = -(A[:, None] @ accelerations)
-    wanted[:, 0] -= (slopes * qdd[:, None, :, None]).sum(axis=2) + to_q
-    wanted[:, 1] -= to_qd
-    d_lam = inverse[:, None] @ wanted  # (b)
-    return np.asarray(b + (W - np.where(on, np.swapaxes(A, -1, -2), 0.0))[:, None] @ d_lam)  # (a)
+    accelerations[:, :, to[2]] += np.where(on, np.eye(n), 0.0)
+    wanted = -(A @ accelerations)
+    wanted[:, :, to[0]] -= (slopes * qdd[:, None, :, None]).sum(axis=2) + to_q
+    wanted[:, :, to[1]] -= to_qd
+    return b, W - np.where(on, np.swapaxes(A, -1, -2), 0.0), inverse @ wanted  # (b)
 
 
-def _refuse_redundant(mech: Linkage, A: Array, rank: NDArray[np.int64], active: NDArray[np.bool_]) -> None:
-    """Refuse active joints that the loops tie to each other: how they share a load has no derivative here."""
-    if not active.any():
-        return
-    whole = np.linalg.matrix_rank(A, tol=LEAST * float(np.abs(A).max(initial=0.0)))
-    if (rank < whole).any():
+def _with_shares(
+    found: Closure, lam: Array, tau: Array, D: Array, d_lam: Array, sharing: NDArray[np.bool_], L: Array | None
+) -> Array:
+    """Return dλ (N, m, k) with what the joints that do not share a load do not feel; D (N, n, k) without that."""
+    dA = np.zeros((len(D), found.m, *D.shape[1:]))
+    dA[..., : found.n] = found.slopes()
+    changes = [
+        unfelt_change(*each, tau[s, sharing], D[s, sharing], sharing, L)
+        for s, each in enumerate(zip(found.A, dA, lam, strict=True))
+    ]
+    return d_lam + np.reshape(changes, d_lam.shape)
+
+
+@with_its_tree
+def closed_inverse_sensitivity(
+    mech: Linkage,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    wrench: WrenchLike = None,
+    base: BaseLike = None,
+    threads: int | None = 1,
+    redundancy: Redundancy = None,
+    to_base: bool = False,
+) -> ClosedSensitivity:
+    """Return the torques of a motion, as y, and their derivatives to q, q̇ and q̈, of one sample or of a batch.
+
+    Raises
+    ------
+    InvalidValue
+        As of `closed_inverse`; and for fewer actuators than freedoms: other motions than this one have no torques.
+    """
+    n, a = mech.n, mech.actuated_mask
+    p = ~a
+    L = weights_of(redundancy, names_where(mech, a))
+    answer = closed_inverse(mech, q, qd, qdd, wrench, base, threads, redundancy)
+    samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
+    tree = hybrid_sensitivity(mech.tree, q, qd, qdd, wrench, base, threads, to_base, drive="inverse", name="qdd")
+    found, tau, D = closure_of(mech, samples.rows["q"]), np.reshape(answer, (-1, n)), _side_by_side(tree, to_base)
+    lam = answer.multipliers.reshape(-1, found.m)
+    D[:, :, :n] -= (found.slopes() * lam[..., None, None]).sum(axis=1)
+    carried = np.zeros((len(tau), found.m, p.sum()))
+    for s, A in enumerate(found.A):
+        scale = float(np.abs(A).max(initial=0.0))
+        carried[s] = pseudoinverse(A[:, p].T, scale)
+        if short := int(p.sum()) - _rank(A[:, p], LEAST * scale):
+            where, without = "" if samples.single else f" in row {s}", ", ".join(map(repr, names_where(mech, p)))
+            raise InvalidValue(
+                f"inverse_sensitivity: {short} freedom(s) of the mechanism have no actuator{where}: other motions than "
+                f"this one need torques in joints without a motor ({without})"
+            )
+
+    def of_motors(d_lam: Array) -> Array:
+        return np.where(a[:, None], D - np.swapaxes(found.A, -1, -2) @ d_lam, 0.0)
+
+    d_lam = carried @ D[:, p]  # (c)
+    if np.less(answer.rank, found.m).any():
+        d_lam = _with_shares(found, lam, tau, of_motors(d_lam), d_lam, a, L)
+    every = np.ones(n, dtype=bool)
+    return _answer(mech, samples, tau, of_motors(d_lam), answer.multipliers, answer.rank, every)
+
+
+def refuse_redundant(mech: Linkage, q: Array) -> None:
+    """Refuse active joints that the loops tie to each other at a posture (n,)."""
+    A, active = closure_of(mech, q[None]).A[0], mech.active_mask
+    tolerance = LEAST * float(np.abs(A).max(initial=0.0))
+    if active.any() and _rank(A[:, ~active], tolerance) < _rank(A, tolerance):
         joints = ", ".join(repr(name) for name in mech.active)
         raise InvalidValue(
-            f"active joints {joints}: are more than the freedoms that the loops leave, so that their torques are a "
-            "choice (redundant actuation), whose derivative is not given; make fewer joints active"
+            f"active joints {joints}: are more than the freedoms that the loops leave, so that their motions cannot be "
+            "chosen one by one (redundant actuation); make fewer joints active"
         )
+
+
+def _rank(A: Array, tolerance: float) -> int:
+    return int(np.linalg.matrix_rank(A, tol=tolerance)) if A.size else 0

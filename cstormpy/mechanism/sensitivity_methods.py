@@ -32,12 +32,13 @@ class SensitivityMethods(Methods):
         base: BaseLike = None,
         threads: int | None = 1,
         to_base: bool = False,
+        redundancy: str | ArrayLike | None = None,
     ) -> HybridSensitivity:
         """Return what `hybrid_dynamics` returns, and its exact derivatives to q, q̇ and u.
 
         Parameters
         ----------
-        q, qd, u, wrench, base, threads
+        q, qd, u, wrench, base, threads, redundancy
             As for `hybrid_dynamics`.
         to_base : bool
             Also return `dy_dbase`, the derivative to the motion of the base.
@@ -56,18 +57,19 @@ class SensitivityMethods(Methods):
         array([[ 12.613, -12.613],
                [-16.817,  46.247]])
         """
-        if wrench is None and base is None and to_base is False and threads is ONE_THREAD:
+        if wrench is None and base is None and to_base is False and threads is ONE_THREAD and redundancy is None:
             try:
                 answer = self.memo["sensitivity"]
             except KeyError:
                 answer = self._prepared_sensitivity(is_sample(u))
             return answer(q, qd, u)
-        if self._self.loops and not to_base:
+        if self._self.loops:
             from cstormpy.loops.sensitivity import closed_sensitivity
 
-            return closed_sensitivity(self._self, q, qd, u, wrench, base, threads)
+            return closed_sensitivity(self._self, q, qd, u, wrench, base, threads, redundancy, flag(to_base, "to_base"))
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
+        self._refuse_redundancy(redundancy)
         return hybrid_sensitivity(self._self, q, qd, u, wrench, base, threads, to_base)
 
     def hybrid_sensitivity_evaluator(
@@ -112,10 +114,20 @@ class SensitivityMethods(Methods):
         base: BaseLike = None,
         threads: int | None = 1,
         to_base: bool = False,
+        redundancy: str | ArrayLike | None = None,
     ) -> HybridSensitivity:
-        """Return `inverse_dynamics` (as y) and its derivatives to q, q̇ and q̈ (as dy_dq, dy_dqd, dy_du)."""
+        """Return `inverse_dynamics` (as y) and its derivatives to q, q̇ and q̈ (as dy_dq, dy_dqd, dy_du).
+
+        Of a mechanism with loops these are of the torques as they continue beside the motions that keep it closed.
+        """
+        if self._self.loops:
+            from cstormpy.loops.sensitivity import closed_inverse_sensitivity
+
+            to_base = flag(to_base, "to_base")
+            return closed_inverse_sensitivity(self._self, q, qd, qdd, wrench, base, threads, redundancy, to_base)
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
+        self._refuse_redundancy(redundancy)
         return hybrid_sensitivity(self._self, q, qd, qdd, wrench, base, threads, to_base, drive="inverse", name="qdd")
 
     def forward_sensitivity(
@@ -129,10 +141,13 @@ class SensitivityMethods(Methods):
         to_base: bool = False,
     ) -> HybridSensitivity:
         """Return `forward_dynamics` (as y) and its derivatives to q, q̇ and τ (as dy_dq, dy_dqd, dy_du)."""
-        if self._self.loops and not to_base:
+        if self._self.loops:
             from cstormpy.loops.sensitivity import closed_sensitivity
 
-            return closed_sensitivity(self._self, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
+            return closed_sensitivity(
+                self._self, q, qd, tau, wrench, base, threads, to_base=flag(to_base, "to_base"), drive="forward",
+                name="tau",
+            )  # fmt: skip
         from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
         return hybrid_sensitivity(self._self, q, qd, tau, wrench, base, threads, to_base, drive="forward", name="tau")

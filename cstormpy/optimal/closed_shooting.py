@@ -21,7 +21,7 @@ from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.loops.closure import closure_of
 from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.loops.parameters import closed_parameter_sensitivity
-from cstormpy.loops.sensitivity import closed_sensitivity
+from cstormpy.loops.sensitivity import closed_sensitivity, refuse_redundant
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.design import Designed
 from cstormpy.optimal.samples import FORCES, Array, Samples
@@ -53,6 +53,7 @@ class ClosedShooting(Shooting):
         self._free = np.flatnonzero(~setup.mech.active_mask)
         self._loads: Any = [load for _, load in setup.loads] or None
         q, qd = self._begin
+        refuse_redundant(setup.mech, q)
         closed_sensitivity(setup.mech, q, qd, np.zeros(setup.mech.n), self._loads)  # refuses what has no derivatives
 
     def _evaluation(self, samples: Samples, *derived: Any) -> ShootingEvaluation:

@@ -270,6 +270,11 @@ def test_what_cannot_be_solved_through_a_loop_is_said():
     ask = {"duration": 1.0, "objective": Effort(), "start": start}
     with pytest.raises(cs.InvalidValue, match=r"1 freedom\(s\) of the mechanism have no actuator.*cuts='all'"):
         Problem(mech.with_drive(actuated=["left_shoulder"]), **ask)
+    flat = cs.library.four_bar(ground=0.8, lengths=(0.5, 0.8, 0.5))  # a parallelogram, whose motor is enough elsewhere
+    for begin in (np.zeros(3), {"crank": 0.0}):
+        with pytest.raises(cs.InvalidValue, match=r"start: loop pin: x: the posture is singular .*begin beside it"):
+            Problem(flat, duration=1.0, objective=Effort(), start=begin)
+    assert Problem(flat, duration=1.0, objective=Effort(), start={"crank": 0.3})
     with pytest.raises(cs.UnknownName, match="cuts: loop 'pim'"):
         Problem(mech, cuts="pim", **ask)
     with pytest.raises(cs.InvalidValue, match="cuts: loop 'pin' is named twice"):

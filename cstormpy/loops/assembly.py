@@ -127,9 +127,14 @@ def independent_rows(mech: Linkage) -> list[int]:
     return _independent_in(mech)[0]
 
 
+def regular_posture(mech: Linkage) -> Array:
+    """Return a closed posture (n,) where the constraints are as independent as they are anywhere."""
+    return _independent_in(mech)[1]
+
+
 def are_felt(mech: Linkage, passive: NDArray[np.bool_]) -> bool:
     """Tell whether independent constraints are so for passive joints too: else active ones contradict one another."""
-    rows, q = _independent_in(mech)
+    rows, q = independent_rows(mech), regular_posture(mech)
     return len(_independent(closure_of(mech, q[None]).A[0][:, passive])) == len(rows)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
-from cstormpy.loops.assembly import independent_rows, project
+from cstormpy.loops.assembly import independent_rows, project, regular_posture, singular
 from cstormpy.loops.closure import closure_of, owners
 from cstormpy.optimal.loop_forces import LoopForces
 from cstormpy.optimal.samples import Array
@@ -113,13 +113,28 @@ def loop_forces(mech: Mechanism, cuts: dict[str, Cut], start: Array) -> LoopForc
 
 
 def _refuse_free(mech: Mechanism, rest: NDArray[np.intp], start: Array) -> None:
-    """Refuse loops that do not carry what joints without motor need."""
+    """Refuse loops that do not carry what joints without motor need, anywhere or where the motion begins."""
     idle = ~mech.actuated_mask
-    q = start if np.isfinite(start).all() else project(mech, np.nan_to_num(start))[0]
-    A = closure_of(mech, q[None]).A[0][np.ix_(rest, idle)]
-    free = int(idle.sum()) - int(np.linalg.matrix_rank(A, tol=1e-9)) if idle.any() else 0
-    if free:
+
+    def not_carried(q: Array) -> int:
+        A = closure_of(mech, q[None]).A[0][np.ix_(rest, idle)]
+        return int(idle.sum()) - int(np.linalg.matrix_rank(A, tol=1e-9)) if idle.any() else 0
+
+    if free := not_carried(regular_posture(mech)):
         raise InvalidValue(
             f"problem: {free} freedom(s) of the mechanism have no actuator, so that its motion does not determine the "
             "forces of its loops; make them unknowns of the search: cuts='all'"
+        )
+    known = np.isfinite(start)
+    if not known.any():
+        return
+    try:
+        q, _ = project(mech, np.nan_to_num(start), hold=[mech.names[k] for k in np.flatnonzero(known)])
+    except InvalidValue:  # which whoever looks at the ends says better
+        return
+    if not_carried(q):
+        text = singular(mech, closure_of(mech, q[None]).A[0], None) or "the motors do not hold the mechanism there"
+        raise InvalidValue(
+            f"problem: start: {text}; the motion does not determine the forces of the loops there: begin beside it, or "
+            "make them unknowns of the search: cuts='all'"
         )

@@ -322,6 +322,67 @@ def test_bad_logs_are_named():
         cs.identify(None, log)
 
 
+@pytest.mark.parametrize("form", ["inverse", "output"])
+def test_slips_in_a_log_are_told_by_its_name(form):
+    """A log without rows ended in NumPy's words; names not read, and two rows of one time, passed in silence."""
+    mech = library.acrobot()
+    t = np.linspace(0.0, 1.0, 40)
+    q = np.stack([np.sin(3.0 * t), np.cos(2.0 * t)], axis=1)
+    log = {"t": t, "q": q, "tau": np.zeros((40, 2))}
+
+    def ask(data, **options):
+        return cs.identify(mech, data, ["forearm.mass"] if form == "output" else None, form=form, **options)
+
+    def without(rows, **changed):
+        return {name: x[rows] for name, x in (log | changed).items()}
+
+    nowhere, standing = np.full(40, np.nan), t.copy()
+    standing[21] = standing[20]
+    for given, options, kind, said in (
+        (without(slice(0)), {}, cs.InvalidValue, "data: has no rows; log more"),
+        ([log, without(slice(0))], {}, cs.InvalidValue, r"data\[1\]: has no rows"),
+        ([log, without(slice(2))], {}, cs.InvalidValue, r"data\[1\]: .*2 rows .*too"),
+        (log | {"t": nowhere}, {"missing": "drop"}, cs.InvalidValue, "data: has no rows that are finite"),
+        (log | {"t": nowhere}, {}, cs.NonFinite, "data, t: is nan in row 0; missing='drop' leaves it out"),
+        (
+            log | {"t": standing},
+            {},
+            cs.InvalidValue,
+            r"data, t: is 0\.51.* in rows 20 and 21, where joint 'shoulder' is",
+        ),
+        (
+            log,
+            {"signals": {"q": "zz"}},
+            cs.UnknownName,
+            r"signals: q: entry of data 'zz' does not exist; there are 't'",
+        ),
+        (log, {"horizon": 2}, cs.InvalidValue, "horizon: "),
+        (log, {"max_step": -1.0}, cs.InvalidValue, "max_step: "),
+    ):
+        with pytest.raises(kind, match=said):
+            ask(given, **options)
+
+
+def test_rows_without_a_time_are_left_out_and_what_is_not_read_is_told(caplog):
+    truth = library.planar_2r()
+    t = np.linspace(0.0, 2.0, 400)
+    q, qd, qdd = (
+        np.sin(3.0 * t + [[0.0], [1.0]]),
+        3.0 * np.cos(3.0 * t + [[0.0], [1.0]]),
+        -9.0 * np.sin(3.0 * t + [[0.0], [1.0]]),
+    )
+    log = {"t": t, "q": q.T, "velocity": qd.T, "tau": truth.inverse_dynamics(q.T, qd.T, qdd.T)}
+    log["t"] = np.where(np.arange(400) % 50 == 7, np.nan, t)
+    wrong = truth.with_parameters({"forearm.mass": 3.0})
+    with caplog.at_level("INFO", logger="cstormpy"):
+        found = cs.identify(wrong, log, "forearm.mass", missing="drop")
+    assert len(found.t) == 392 and abs(found.mechanism.link("forearm").mass - 1.25) < 1e-3
+    assert "data: 'velocity' is not read; of a dict these are: q, qd, qdd, tau and t" in caplog.text
+    log["rates"] = log.pop("velocity")
+    cs.identify(wrong, log, "forearm.mass", missing="drop", signals={"qd": "rates"})
+    assert "'rates'" not in caplog.text
+
+
 def test_what_the_motion_does_not_excite_is_said():
     mech = library.acrobot()
     rng = np.random.default_rng(0)

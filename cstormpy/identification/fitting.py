@@ -35,6 +35,8 @@ QUIET = 1e-6
 UNTOLD = 1e-6
 #: A stretch of fewer rows says little but where it begins.
 _LEAST_HORIZON = 3
+#: Rows after which a simulation begins anew, and its longest step [s], unless said.
+_HORIZON, _MAX_STEP = 50, 0.01
 #: A joint's noise is found from what a fit leaves, and the next weighs by it, until it changes by less than this part,
 #: but not more often than so many times.
 SETTLED, FITS = 0.01, 10
@@ -51,8 +53,8 @@ def identify(
     control_points: int | None = None,
     missing: str = "refuse",
     form: str = "inverse",
-    horizon: int = 50,
-    max_step: float = 0.01,
+    horizon: int | None = None,
+    max_step: float | None = None,
 ) -> Identification | OutputIdentification:
     """Return the parameters of a mechanism that explain a log best, and how well they are known.
 
@@ -96,11 +98,11 @@ def identify(
         What is done about rows that are not finite.
     form : {"inverse", "output"}
         What is fitted: the torques, or the motion.
-    horizon : int
-        With "output" after how many rows the simulation begins anew, at a state that is found too. Shorter where
-        motions are unstable, longer where they are noisy.
-    max_step : float
-        With "output" the longest step of the integration [s]; torques are linear between rows.
+    horizon : int, optional
+        With "output" after how many rows the simulation begins anew, at a state that is found too; 50 unless said.
+        Shorter where motions are unstable, longer where they are noisy.
+    max_step : float, optional
+        With "output" the longest step of the integration, 0.01 unless said [s]; torques are linear between rows.
 
     Returns
     -------
@@ -134,6 +136,9 @@ def identify(
         control_points = whole_number(control_points, "control_points", 1, 10**9)
     if option(form, "form", ("inverse", "output")) == "output":
         return _by_output(mech, data, parameters, signals, wrench, control_points, missing, horizon, max_step, physical)
+    for name, given in (("horizon", horizon), ("max_step", max_step)):
+        if given is not None:
+            raise InvalidValue(f"{name}: is of form='output', which simulates the motion; this form does not")
     unknowns = unknowns_of(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing)
     motion = log.q, log.qd, log.qdd
@@ -173,20 +178,21 @@ def _by_output(
     wrench: Any,
     control_points: int | None,
     missing: str,
-    horizon: int,
-    max_step: float,
+    horizon: int | None,
+    max_step: float | None,
     physical: bool | str,
 ) -> OutputIdentification:
     if wrench is not None:
         raise InvalidValue("wrench: is not followed with form='output'")
+    rows = _HORIZON if horizon is None else whole_number(horizon, "horizon", _LEAST_HORIZON, 10**9)
+    step = _MAX_STEP if max_step is None else positive(max_step, "max_step")
     names = parameter_list(mech, parameters)
-    log = read_logs(mech, data, signals, control_points, missing)
+    log = read_logs(mech, data, signals, control_points, missing, simulated=True)
     if mech.loops:
         q, qd, _ = closed_motion(mech, log.q, log.qd)
         log = replace(log, q=q, qd=qd)
     if not log.timed:
         raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
-    rows, step = whole_number(horizon, "horizon", _LEAST_HORIZON, 10**9), positive(max_step, "max_step")
     return OutputIdentification(fit_output(mech, log, names, rows, step, physical is not False), log)
 
 

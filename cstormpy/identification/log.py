@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cstormpy.arguments import mapping, option
 from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, shown, unknown_name
+from cstormpy.reporting import notice_once
 from cstormpy.trajectory import BSpline
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ SHARE = 0.2
 DEGREE = 5
 #: The least rows of a log whose motion is simulated.
 LEAST_ROWS = 3
+#: Two positions at one time differ by more than this part of them.
+_SAME_PLACE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,9 @@ class Log:
     """Rows (N, n) of a motion and its torques, and the times (N,), which are the rows' numbers where there are none.
 
     `measured` are positions as they were logged, (N, n), with the rates behind them if these were too, (N, 2n); `run`
-    says of each row which of several logs it is of, or which part of one whose rotation vectors jump; `timed` whether
-    there were times; `kept` of each row that was given whether it is here.
+    says of each row which of several logs it is of, or which part of one that is cut where it jumps, and `names` what
+    messages call the log of each of these; `timed` whether there were times; `kept` of each row that was given whether
+    it is here.
     """
 
     t: Array
@@ -46,14 +50,20 @@ class Log:
     tau: Array
     measured: Array
     run: NDArray[np.int64]
+    names: tuple[str, ...]
     timed: bool
     kept: NDArray[np.bool_]
 
 
 def read_logs(
-    mech: Mechanism, data: Any, signals: Mapping[str, str] | None, control_points: int | None, missing: str
+    mech: Mechanism,
+    data: Any,
+    signals: Mapping[str, str] | None,
+    control_points: int | None,
+    missing: str,
+    simulated: bool = False,
 ) -> Log:
-    """Return one log of all that was given, a log or a list of logs.
+    """Return one log of all that was given, a log or a list of logs, whose motions are to be simulated or not.
 
     Raises
     ------
@@ -66,7 +76,15 @@ def read_logs(
         raise InvalidValue("data: there are no logs")
     given = list(data) if several else [data]
     logs = [
-        _read(mech, one, mapping(signals, "signals"), control_points, missing, f"data[{k}]" if several else "data")
+        _read(
+            mech,
+            one,
+            mapping(signals, "signals"),
+            control_points,
+            missing,
+            f"data[{k}]" if several else "data",
+            simulated,
+        )
         for k, one in enumerate(given)
     ]
     widths = {log.measured.shape[1] for log in logs}
@@ -76,16 +94,25 @@ def read_logs(
         **joined,
         measured=np.concatenate([log.measured[:, : min(widths)] for log in logs]),
         run=np.concatenate([log.run + first for log, first in zip(logs, firsts, strict=True)]),
+        names=tuple(name for log in logs for name in log.names),
         timed=all(log.timed for log in logs),
         kept=np.concatenate([log.kept for log in logs]),
     )
 
 
 def _read(
-    mech: Mechanism, data: Any, signals: dict[str, str], control_points: int | None, missing: str, what: str
+    mech: Mechanism,
+    data: Any,
+    signals: dict[str, str],
+    control_points: int | None,
+    missing: str,
+    what: str,
+    simulated: bool,
 ) -> Log:
     for name in signals:
         option(name, "signals", ("t", *QUANTITIES))
+    if isinstance(data, Mapping) and not hasattr(data, "signal"):
+        _look_at_keys(data, signals, what)
     found = {name: _quantity(mech, data, name, signals.get(name), what) for name in QUANTITIES}
     for name in ("q", "tau"):
         if found[name] is None:
@@ -96,7 +123,7 @@ def _read(
         if len(array) != count:
             raise ShapeError(f"{what}, {name}: expected {count} rows like q, got {len(array)}")
     t = _times(data, signals.get("t", "t"), count, what)
-    keep = np.ones(count, dtype=bool)
+    keep = np.ones(count, dtype=bool) if t is None else _timed(t, missing, what)
     for name, array in rows.items():
         bad = ~np.isfinite(array)
         if bad.any() and missing == "refuse":
@@ -106,6 +133,10 @@ def _read(
                 f"{int(bad.any(axis=1).sum())} of {count} rows are not finite; missing='drop' leaves them out"
             )
         keep &= ~bad.any(axis=1)
+    if not keep.any():
+        raise InvalidValue(f"{what}: has no rows{' that are finite' * (count > 0)}; log more of the motion")
+    if t is not None:
+        _refuse_falls(t, keep, what)
     parts = _parts(mech, rows["q"], np.flatnonzero(keep))
     whole, found_parts = sum(map(len, parts)), []
     shortest = LEAST_ROWS if "qd" in rows and "qdd" in rows else DEGREE + 2
@@ -113,6 +144,8 @@ def _read(
         if len(parts) > 1 and len(at) < shortest:
             keep[at] = False
             continue
+        if t is not None and (simulated or "qd" not in rows or "qdd" not in rows):
+            _refuse_two_places(t, rows["q"], at, mech.names, what)
         part = {name: array[at] for name, array in rows.items()}
         part["t"] = at.astype(float) if t is None else t[at]
         part["measured"] = np.hstack([part[name] for name in ("q", "qd") if name in rows])
@@ -127,7 +160,53 @@ def _read(
         )
     joined = {name: np.concatenate([part[name] for part in found_parts]) for name in ("t", *QUANTITIES, "measured")}
     run = np.repeat(np.arange(len(found_parts)), [len(part["t"]) for part in found_parts])
-    return Log(**joined, run=run, timed=t is not None, kept=keep)
+    return Log(**joined, run=run, names=(what,) * len(found_parts), timed=t is not None, kept=keep)
+
+
+def _look_at_keys(data: Mapping[Any, Any], signals: dict[str, str], what: str) -> None:
+    """Refuse signals that a dict has not, and tell of what is not read of it."""
+    keys = [str(key) for key in data]
+    for name, signal in signals.items():
+        if signal not in data:
+            raise unknown_name(f"signals: {name}: entry of {what}", signal, keys)
+    read = {signals.get(name, name) for name in ("t", *QUANTITIES)}
+    others = [key for key in keys if key not in read]
+    if others:
+        notice_once(
+            f"{what}: {', '.join(map(repr, others))} is not read; of a dict these are: q, qd, qdd, tau and t, or what "
+            "signals= names, as in signals={'qd': 'velocity'}"
+        )
+
+
+def _timed(t: Array, missing: str, what: str) -> NDArray[np.bool_]:
+    """Return which rows have a time; refuse those that have none unless they are to be left out."""
+    finite: NDArray[np.bool_] = np.isfinite(t)
+    if missing == "refuse" and not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise NonFinite(f"{what}, t: is {t[row]} in row {row}; missing='drop' leaves it out")
+    return finite
+
+
+def _refuse_falls(t: Array, keep: NDArray[np.bool_], what: str) -> None:
+    at = np.flatnonzero(keep)
+    falls = np.flatnonzero(np.diff(t[at]) < 0.0)
+    if len(falls):
+        before, row = at[falls[0] : falls[0] + 2]
+        raise InvalidValue(f"{what}, t: falls from {t[before]:g} to {t[row]:g} in row {row}; sort the rows by time")
+
+
+def _refuse_two_places(t: Array, q: Array, at: NDArray[np.int64], names: Sequence[str], what: str) -> None:
+    """Refuse rows `at` of two positions at one time, as of a clock that stood: no motion goes through both."""
+    if len(at) > 1 and t[at[-1]] == t[at[0]]:
+        raise InvalidValue(f"{what}, t: all rows have the time {t[at[0]]:g}")
+    moved = np.abs(np.diff(q[at], axis=0)) > _SAME_PLACE * (1.0 + np.abs(q[at][1:]))
+    twice = np.argwhere(moved & (np.diff(t[at]) == 0.0)[:, None])
+    if len(twice):
+        k, j = twice[0]
+        raise InvalidValue(
+            f"{what}, t: is {t[at[k]]:g} in rows {at[k]} and {at[k + 1]}, where joint {names[j]!r} is at "
+            f"{q[at[k], j]:.6g} and {q[at[k + 1], j]:.6g}; correct the times, or leave one of the rows out"
+        )
 
 
 def _parts(mech: Mechanism, q: Array, at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -210,12 +289,6 @@ def _times(data: Any, name: str, count: int, what: str) -> Array | None:
     t = as_floats(found, f"{what}, t")
     if t.shape != (count,):
         raise ShapeError(f"{what}, t: expected shape ({count},), a time for each row of q, got {t.shape}")
-    if not np.isfinite(t).all():
-        raise NonFinite(f"{what}, t: is {t[~np.isfinite(t)][0]} in row {int(np.flatnonzero(~np.isfinite(t))[0])}")
-    falls = np.flatnonzero(np.diff(t) < 0.0)
-    if len(falls):
-        row = int(falls[0]) + 1
-        raise InvalidValue(f"{what}, t: falls from {t[row - 1]:g} to {t[row]:g} in row {row}; sort the rows by time")
     return t
 
 
@@ -234,8 +307,6 @@ def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int 
     if t is None:
         raise UnknownName(f"{what}: has no {lacking} and no t to differentiate by; give the times 't'")
     count = len(t)
-    if count > 1 and t[-1] == t[0]:
-        raise InvalidValue(f"{what}, t: all rows have the time {t[0]:g}")
     points = max(DEGREE + 1, round(SHARE * count)) if control_points is None else control_points
     if count <= points:
         raise InvalidValue(f"{what}: {count} rows are too few for a spline of {points} control points")

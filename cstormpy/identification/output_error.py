@@ -88,7 +88,9 @@ class Stretches:
         for run in range(int(log.run.max()) + 1):
             mine = np.flatnonzero(log.run == run)
             if len(mine) < LEAST_ROWS:
-                raise InvalidValue(f"data: a log of {len(mine)} rows is too short; {LEAST_ROWS} are the least")
+                raise InvalidValue(
+                    f"{log.names[run]}: a log of {len(mine)} rows is too short; {LEAST_ROWS} are the least"
+                )
             parts += np.array_split(mine, max(1, round(len(mine) / length)))
         longest = max(len(part) for part in parts)
         rows = [np.concatenate([part, np.full(longest - len(part), part[-1])]) for part in parts]

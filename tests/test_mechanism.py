@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from two_links import NAN, Z, pose_of, rotation, two_links
 
+import cstormpy as cs
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.linkage.parameters import parameter_names
 from cstormpy.linkage.printing import MAX_ROWS
@@ -264,6 +265,29 @@ class TestDerivation:
         assert changed.link("b.c") is mech.link("b.c")
         assert changed.names == mech.names
 
+    def test_single_numbers_of_arrays_leave_the_others_as_they_are(self):
+        """Derivatives, sliders and sweeps knew these names, and here they did not exist."""
+        mech = library.puma560()
+        link, joint = mech.links[2], mech.joint(mech.names[1])
+        mixed = {
+            f"{link.name}.com[1]": 0.3,
+            f"{link.name}.inertia.xy": 1e-4,
+            "gravity[0]": 1.5,
+            f"{link.name}.mass": 9.0,
+        }
+        made = mech.with_parameters(mixed | {f"{mech.names[1]}.axis[0]": 0.75})
+        assert made.link(link.name).com.tolist() == [link.com[0], 0.3, link.com[2]]
+        inertia = link.inertia.copy()
+        inertia[0, 1] = inertia[1, 0] = 1e-4
+        np.testing.assert_array_equal(made.link(link.name).inertia, inertia)
+        assert made.gravity.tolist() == [1.5, *mech.gravity[1:]] and made.link(link.name).mass == 9.0
+        axis = np.array([0.75, *joint.axis[1:]])
+        np.testing.assert_allclose(made.joint(mech.names[1]).axis, axis / np.linalg.norm(axis), rtol=1e-15)
+        worn = cs.Mechanism(
+            [Link("a", None, cs.Universal(((1, 0, 0), (0, 1, 0)), damping=(0.1, 0.2), name="j"), mass=1.0)]
+        )
+        assert worn.with_parameters({"j.damping[1]": 0.7}).joint("j").damping.tolist() == [0.1, 0.7]
+
     def test_several_at_once_and_names_with_dots(self):
         mech = Mechanism([Link("a.b", joint=Revolute(Z))])
         changed = mech.with_parameters({"a.b.mass": 2.0, "a.b.damping": 3.0, "a.b.rest": 1.0, "gravity": (0, 0, 0)})
@@ -284,6 +308,10 @@ class TestDerivation:
             ({"elbow.damping": -1}, InvalidValue, "joint 'elbow': damping: must not be negative"),
             ({"elbow.axis": (0, 0, 0)}, InvalidValue, "joint 'elbow': axis: is zero"),
             ({"gravity": (0, 0)}, ShapeError, "gravity: expected shape"),
+            ({"fore.com[3]": 1.0}, UnknownName, r"parameter 'fore.com\[3\]' does not exist; did you mean 'fore.com'"),
+            ({"fore.com[0]": "x"}, InvalidType, r"parameter 'fore.com\[0\]': expected a number"),
+            ({"fore.com[0]": 1.0, "fore.com": (0, 0, 0)}, InvalidValue, r"parameter 'fore.com\[0\]': is given twice"),
+            ({"fore.pose.x": 1.0}, InvalidValue, "parameter 'fore.pose.x': is by how much the frame is moved"),
         ],
     )
     def test_refusals(self, values, error, message):

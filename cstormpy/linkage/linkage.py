@@ -220,32 +220,7 @@ class Linkage(Value):
         return self._derive(gravity=checks.array(gravity, (3,), "gravity", _DOWN))
 
     def with_parameters(self: M, values: Mapping[str, Any]) -> M:
-        """Return the mechanism with some of its numbers changed.
-
-        Parameters
-        ----------
-        values : mapping
-            New values by name: "<link>.mass", "<link>.com", "<link>.inertia", "<link>.pose", "<joint>.axis",
-            "<joint>.point", "<joint>.pitch", "<joint>.damping", "<joint>.friction", "<joint>.friction_velocity",
-            "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity". A joint of
-            several coordinates has "<joint>.axes" and an array of each of the others, a composite one has those of its
-            joints, as "<joint>[0].damping". Of a loop "<loop>.pose_a" and "<loop>.pose_b", of a coupling
-            "<coupling>.ratio" and "<coupling>.offset".
-
-        Raises
-        ------
-        UnknownName
-            With the nearest spelling.
-        InvalidValue, ShapeError, NonFinite, InvalidType
-            As the constructors do.
-
-        Examples
-        --------
-        >>> from cstormpy.mechanism import library
-        >>> heavy = library.acrobot().with_parameters({"forearm.mass": 2.0, "elbow.damping": 0.0})
-        >>> heavy.link("forearm").mass, heavy.joint("elbow").damping
-        (2.0, 0.0)
-        """
+        """Return the mechanism with some whole parameters changed; `Mechanism.with_parameters` tells of it."""
         from cstormpy.linkage.parameters import GEOMETRY, changed_links, changed_loops
 
         if not isinstance(values, Mapping):

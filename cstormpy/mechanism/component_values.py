@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cstormpy.arrays import Array
+from cstormpy.arrays import Array, real_number
 from cstormpy.errors import InvalidValue
 from cstormpy.lie.exponential import exp_se3
 from cstormpy.linkage.components import PAIRS, TWIST, components
@@ -69,6 +69,34 @@ def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impos
     made = start.with_parameters({name: array if array.ndim else float(array) for name, array in changes.items()})
     made.memo["like"] = mech.memo.get("like", mech)
     return made
+
+
+def is_entry(name: Any) -> bool:
+    """Tell whether a name may be that of one number of an array, as "forearm.com[0]", or of an inertia or a pose.
+
+    >>> [is_entry(name) for name in ("forearm.com[0]", "forearm.inertia.xx", "forearm.com")]
+    [True, True, False]
+    """
+    return isinstance(name, str) and (name.endswith("]") or name.rpartition(".")[2] in (*PAIRS, *TWIST))
+
+
+def whole_values(mech: Mechanism, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of whole parameters from some of single numbers of them; other names stay as they are."""
+    known = components(mech)
+    entries = {
+        name: value for name, value in values.items() if is_entry(name) and name in known and _split(mech, name)[1]
+    }
+    whole = {name: value for name, value in values.items() if name not in entries}
+    for name, value in entries.items():
+        parameter = _split(mech, name)[0]
+        if parameter.endswith(_POSES):
+            raise InvalidValue(
+                f"parameter {name!r}: is by how much the frame is moved, which derivatives are to; give {parameter!r}"
+            )
+        if parameter in values:
+            raise InvalidValue(f"parameter {name!r}: is given twice, as {parameter!r} is given too")
+        entries[name] = real_number(value, f"parameter {name!r}")
+    return whole | _arrays(mech, entries)[0]
 
 
 def direction_lengths(mech: Mechanism, values: Mapping[str, float]) -> dict[str, float]:

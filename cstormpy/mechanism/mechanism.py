@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import html
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from cstormpy.linkage import Linkage
+from cstormpy.mechanism.component_values import is_entry, whole_values
 from cstormpy.mechanism.dynamics_methods import DynamicsMethods
 from cstormpy.mechanism.formats import Formats
 from cstormpy.mechanism.kinematics_methods import KinematicsMethods
@@ -18,6 +19,8 @@ from cstormpy.mechanism.sensitivity_methods import SensitivityMethods
 
 if TYPE_CHECKING:
     from cstormpy.linkage.links import Link
+
+M = TypeVar("M", bound="Mechanism")
 
 
 class Mechanism(
@@ -97,6 +100,40 @@ class Mechanism(
     >>> mech, mech.gravity_load([0.0, 0.0])
     (<Mechanism of 2 links, n = 2: shoulder, elbow>, array([11.2815,  1.4715]))
     """
+
+    def with_parameters(self: M, values: Mapping[str, Any]) -> M:
+        """Return the mechanism with some of its numbers changed.
+
+        Parameters
+        ----------
+        values : mapping
+            New values by name: "<link>.mass", "<link>.com", "<link>.inertia", "<link>.pose", "<joint>.axis",
+            "<joint>.point", "<joint>.pitch", "<joint>.damping", "<joint>.friction", "<joint>.friction_velocity",
+            "<joint>.armature", "<joint>.stiffness", "<joint>.rest", "<joint>.limits", and "gravity". A joint of
+            several coordinates has "<joint>.axes" and an array of each of the others, a composite one has those of its
+            joints, as "<joint>[0].damping". Of a loop "<loop>.pose_a" and "<loop>.pose_b", of a coupling
+            "<coupling>.ratio" and "<coupling>.offset". Single numbers of arrays are "<link>.com[0]",
+            "<link>.inertia.xy", "<joint>.axis[2]", "gravity[1]" and the like.
+
+        Raises
+        ------
+        UnknownName
+            With the nearest spelling.
+        InvalidValue, ShapeError, NonFinite, InvalidType
+            As the constructors do.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import library
+        >>> heavy = library.acrobot().with_parameters({"forearm.mass": 2.0, "elbow.damping": 0.0})
+        >>> heavy.link("forearm").mass, heavy.joint("elbow").damping
+        (2.0, 0.0)
+        >>> heavy.with_parameters({"forearm.com[0]": 0.8}).link("forearm").com.tolist()
+        [0.8, 0.0, 0.0]
+        """
+        if isinstance(values, Mapping) and any(map(is_entry, values)):
+            values = whole_values(self, values)
+        return super().with_parameters(values)
 
     def of_symbols(self, number: Callable[[str, int], Any], links: Callable[[], tuple[Link, ...]]) -> Mechanism:
         """Return it with symbols for its ordinary numbers, as `mechanism.symbolic.SymbolicMechanism` says."""

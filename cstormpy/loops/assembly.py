@@ -16,9 +16,10 @@ from cstormpy.dynamics.checked_arguments import read_samples, some_of
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
 from cstormpy.dynamics.tracing import with_its_tree
-from cstormpy.errors import InvalidType, InvalidValue, UnknownName
+from cstormpy.errors import InvalidType, InvalidValue, SingularInertia, UnknownName
 from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
+from cstormpy.loops.carried import DEFINITE, OpenChain, carried_inverse_mass
 from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
 from cstormpy.reporting import notice_once
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -38,9 +39,6 @@ OPENED = 0.1
 
 DRIFT = 1e-10
 """The drift of the loops [m, rad] at which a run projects its state."""
-
-DEFINITE = 1e-11
-"""Symbols take constraints for dependent that share all of their motion but such a part; numbers are asked then."""
 
 SHUT = 1e-12
 """A projected state closes its loops to this, in units of the mechanism's size."""
@@ -130,6 +128,24 @@ def independent_rows(mech: Linkage) -> list[int]:
 def regular_posture(mech: Linkage) -> Array:
     """Return a closed posture (n,) where the constraints are as independent as they are anywhere."""
     return _independent_in(mech)[1]
+
+
+def is_carried(mech: Linkage, drive: str) -> bool:
+    """Tell whether a passive joint moves no inertia of its own, and gets an acceleration from its loops alone."""
+    key = "is carried", drive
+    if key not in mech.memo:
+        mech.memo[key] = _is_carried(mech, drive, regular_posture(mech)[None])
+    return bool(mech.memo[key])
+
+
+def _is_carried(mech: Linkage, drive: str, q: Array) -> bool:
+    found, still = closure_of(mech, q), np.zeros(q.shape)
+    chain = OpenChain(mech, found, read_samples(mech.tree, {"q": q, "qd": still, "u": still}), drive, "u")
+    try:
+        chain.ask(still)
+    except SingularInertia:  # whatever is asked of it says so
+        return False
+    return chain.sigma is not None
 
 
 def are_felt(mech: Linkage, passive: NDArray[np.bool_]) -> bool:
@@ -289,6 +305,8 @@ def shut_symbols(mech: Linkage, q: Any, qd: Any, steps: int = 1) -> tuple[Any, A
     nothing = np.zeros(mech.n)
 
     def inverse_mass(at: Any) -> Any:
+        if is_carried(mech.numeric, "forward"):
+            return carried_inverse_mass(mech, at)
         return hybrid_sensitivity(mech.tree, at, nothing, nothing, drive="forward").dy_du
 
     def taken_away(inverse: Any, A: Any, missed: Any) -> Any:

@@ -29,11 +29,11 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open, singular
+from cstormpy.loops.assembly import LEAST, independent_rows, is_carried, refuse_open, singular
+from cstormpy.loops.carried import DEFINITE, OpenChain
 from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
 from cstormpy.loops.redundancy import Redundancy, least_torque, pseudoinverse, weights_of
 from cstormpy.reporting import notice_once
-from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -155,14 +155,15 @@ def closed_hybrid(
     if made is not None:
         y, lam = map(samples.shaped, made)
         return ClosedDynamics(mech, Together(y, samples.shaped(given.copy()), active), lam)
-    open_chain = hybrid_sensitivity(mech.tree, q, qd, u, wrench, base, threads, drive=drive, name=name)
     found = closure_of(mech, samples.rows["q"])
+    by_loops = samples.symbolic and is_carried(mech.numeric, drive)
+    y_r, D = OpenChain(mech, found, samples, drive, name, wrench, base, threads, by_loops=by_loops).ask(given)
+    Y = D[:, :, 2 * mech.n :]
     if samples.symbolic:
-        y, lam, rank = _written_down(mech, found, samples, open_chain, active, given)
+        y, lam, rank = _written_down(mech, found, samples, y_r[0], Y[0], active, given)
     else:
         if check:
             refuse_open(mech, found, samples.rows["qd"], samples.single)
-        y_r, Y = (np.reshape(x, (samples.count, *x.shape[-k:])) for x, k in ((open_chain.y, 1), (open_chain.dy_du, 2)))
         wanted = wanted_accelerations(found, samples.rows["qd"], np.where(active, given, y_r))
         W = columns(found.A, Y, active)
         lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
@@ -287,11 +288,11 @@ def multipliers_of(
 
 
 def _written_down(
-    mech: Linkage, found: Closure, samples: Samples, open_chain: Any, active: NDArray[np.bool_], given: Any
+    mech: Linkage, found: Closure, samples: Samples, y_r: Any, Y: Any, active: NDArray[np.bool_], given: Any
 ) -> tuple[Any, Any, Any]:
     """Return y, λ and the rank of one sample of symbols: of constraints that are independent in closed postures."""
     rows = independent_rows(mech.numeric)
-    A, qd, y_r, Y = found.A[0][rows], samples.rows["qd"][0], open_chain.y, open_chain.dy_du
+    A, qd = found.A[0][rows], samples.rows["qd"][0]
     A_v, A_u = A.copy(), A.copy()
     A_v[:, active], A_u[:, ~active] = 0.0, 0.0
     qdd = y_r.copy()

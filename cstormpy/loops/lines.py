@@ -28,7 +28,7 @@ from cstormpy.graph.nodes import Node, where
 from cstormpy.graph.primitives import OR, UNEQUAL, apply
 from cstormpy.graph.routine import Routine
 from cstormpy.linkage.tables import folded, loop_numbers, tables_of
-from cstormpy.loops.assembly import are_felt, independent_rows, require_closed, shut_symbols
+from cstormpy.loops.assembly import are_felt, independent_rows, is_carried, require_closed, shut_symbols
 from cstormpy.loops.closure import chains_of, closure_of, constraint_names, rows_of_constraints
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ def _key(mech: Linkage, drive: str, what: str, answers: str) -> bytes:
     """Return what the code depends on: structure, numbers that fold, the choice of constraints."""
     loops = [(*chain.loop.directions, chain.a, chain.b) for chain in chains_of(mech)]
     others = [rows.text for rows in rows_of_constraints(mech)]
-    said = repr((what, answers, loops, others, independent_rows(mech))).encode()
+    carried = is_carried(mech, drive)
+    said = repr((what, answers, loops, others, independent_rows(mech), carried)).encode()
     return key_of(tables_of(mech.tree, drive), said + folded(loop_numbers(mech)).tobytes())
 
 

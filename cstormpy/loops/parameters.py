@@ -32,7 +32,8 @@ from cstormpy.dynamics.hybrid import Together
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.components import LoopFrame, Shift
 from cstormpy.linkage.loops import Loop
-from cstormpy.loops.assembly import refuse_open
+from cstormpy.loops.assembly import is_carried, refuse_open
+from cstormpy.loops.carried import OpenChain
 from cstormpy.loops.chains import cross
 from cstormpy.loops.closure import Closure, closure_of, held_closure_of
 from cstormpy.loops.dynamics import (
@@ -47,7 +48,6 @@ from cstormpy.loops.dynamics import (
 from cstormpy.loops.redundancy import Redundancy, unfelt_change, weights_of
 from cstormpy.loops.sensitivity import ClosedSensitivity, closed_sensitivity, written_multipliers
 from cstormpy.sensitivity.held_joints import Held
-from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.parameters import Asked, ParameterSensitivity, refuse_symbols
 from cstormpy.sensitivity.torque_rates import held_for, torque_rates
 
@@ -102,14 +102,15 @@ def closed_parameter_sensitivity(
     found = closure_of(mech, x)
     if check:
         refuse_open(mech, found, rates, samples.single)
-    d = hybrid_sensitivity(mech.tree, q, qd, u, wrench, base, threads)
-    y_r, Y = d.y.reshape(x.shape), d.dy_du.reshape(*x.shape, mech.n)
+    chain = OpenChain(mech, found, samples, "own", "u", wrench, base, threads)
+    y_r, D = chain.ask(given)
+    Y = D[:, :, 2 * mech.n :]
     W = columns(found.A, Y, active)
     wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))
     lam, rank = multipliers_of(mech, found, W, wanted, active, samples.single)
     y, lam, shared = with_least_torque(found.A, W, y_r, lam, rank, active, L)
     inverse = inverse_of(np.where(active, 0.0, found.A) @ W)[0]
-    at = _Answered(mech, found, samples, Y, W, y, lam, inverse)
+    at = _Answered(mech, found, samples, Y, W, y, lam, inverse, chain.sigma)
     b, way, d_lam, dA = at.changes(asked, wrench, base, threads)
     for s, A in enumerate(found.A):
         if rank[s] < len(A):
@@ -136,18 +137,20 @@ def closed_sensitivity_with_parameters(
     if not samples.symbolic:
         return d, closed_parameter_sensitivity(mech, q, qd, u, asked.names, wrench, base).dy_dp
     found = closure_of(mech, samples.rows["q"])
-    tree = hybrid_sensitivity(mech.tree, q, qd, u, wrench, base)
-    Y = tree.dy_du[None]
+    by_loops = is_carried(mech.numeric, "own")
+    chain = OpenChain(mech, found, samples, "own", "u", wrench, base, by_loops=by_loops)
+    y_r, D = chain.ask(samples.rows["u"])
+    Y = D[:, :, 2 * mech.n :]
     W = columns(found.A, Y, mech.active_mask)
-    lam, inverse, _ = written_multipliers(mech, found, samples, tree.y[None], W, mech.active_mask)
-    at = _Answered(mech, found, samples, Y, W, d.y[None], lam, inverse)
+    lam, inverse, _ = written_multipliers(mech, found, samples, y_r, W, mech.active_mask)
+    at = _Answered(mech, found, samples, Y, W, d.y[None], lam, inverse, chain.sigma)
     b, way, d_lam, _ = at.changes(asked, wrench, base, 1)
     return d, (b + way @ d_lam)[0]  # (a)
 
 
 @dataclass(frozen=True)
 class _Answered:
-    """Samples with their answer y, the multipliers λ, and (A_v W_v)⁺."""
+    """Samples with their answer y, the multipliers λ, (A_v W_v)⁺, and σ of an open chain that the loops carry."""
 
     mech: Linkage
     found: Closure
@@ -157,6 +160,7 @@ class _Answered:
     y: Array
     lam: Array
     inverse: Array
+    sigma: Any
 
     def changes(self, asked: Asked, wrench: Any, base: Any, threads: int | None) -> tuple[Any, Any, Any, Any]:
         """Return b, W - A_uᵀ, dλ by (b), and dA, of all components of parameters."""
@@ -169,9 +173,13 @@ class _Answered:
         on = active[:, None]
         force = (dA * self.lam[..., None, None]).sum(axis=1)
         b = P + self.Y @ np.where(on, 0.0, force) - np.where(on, force, 0.0)
-        left = -(A @ np.where(on, 0.0, b) + (dA * qdd[:, None, :, None]).sum(axis=2) + dc)
+        opened = (dA * qdd[:, None, :, None]).sum(axis=2) + dc
         way = self.W - np.where(on, np.swapaxes(A, -1, -2), 0.0)
-        return b, way, self.inverse @ left, dA
+        d_lam = -self.inverse @ (A @ np.where(on, 0.0, b) + opened)
+        if self.sigma is not None:  # what P lacks, see `loops.carried`
+            lacking = self.sigma[:, None, None] * opened
+            b, d_lam = b - way @ lacking, d_lam + lacking
+        return b, way, d_lam, dA
 
 
 def constraint_rates(

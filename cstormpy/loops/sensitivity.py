@@ -33,7 +33,8 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import DEFINITE, LEAST, independent_rows, refuse_open
+from cstormpy.loops.assembly import LEAST, independent_rows, is_carried, refuse_open
+from cstormpy.loops.carried import DEFINITE, OpenChain, side_by_side
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import (
     LoopLoads,
@@ -107,19 +108,16 @@ def closed_sensitivity(
     active = mech.active_mask if drive == "own" else np.zeros(n, dtype=bool)
     L = weights_of(redundancy, names_where(mech, active))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
-    rates, given, shape = samples.rows["qd"], samples.rows[name], np.shape(q)
+    rates, given = samples.rows["qd"], samples.rows[name]
     made = None if to_base else closed_lines.rows_of(mech, drive, "sensitivity", samples, threads)
     if made is not None:
         y, lam, D = map(samples.shaped, made)
         return ClosedSensitivity(mech, Together(y, samples.shaped(given.copy()), active), D, lam)
 
-    def ask(forced: Array) -> tuple[Array, Array]:
-        """Return y and its derivatives of the open chain under u."""
-        d = hybrid_sensitivity(mech.tree, q, qd, forced.reshape(shape), wrench, base, threads, to_base, drive, name)
-        return d.y.reshape(-1, n), _side_by_side(d, to_base)
-
     found = closure_of(mech, samples.rows["q"])
-    y_r, D = ask(given)
+    by_loops = samples.symbolic and is_carried(mech.numeric, drive)
+    chain = OpenChain(mech, found, samples, drive, name, wrench, base, threads, to_base, by_loops)
+    y_r, D = chain.ask(given)
     A, Y = found.A, D[:, :, 2 * n : 3 * n]
     W, shared = columns(A, Y, active), False
     if samples.symbolic:
@@ -134,7 +132,7 @@ def closed_sensitivity(
         inverse, _ = inverse_of(np.where(active, 0.0, A) @ W)
         _, lam, shared = with_least_torque(A, W, y_r, lam, rank, active, L)
     force = (np.swapaxes(A, -1, -2) @ lam[..., None])[..., 0]
-    y, D = ask(given + np.where(active, 0.0, force))
+    y, D = chain.ask(given + np.where(active, 0.0, force))
     y = y - np.where(active, force, 0.0)
     b, way, d_lam = _corrected(found, D, W, lam, np.where(active, given, y), rates, active, inverse)
     D = b + way @ d_lam
@@ -184,13 +182,6 @@ def closed_sensitivity_evaluator(
         return closed_sensitivity(mech, q, qd, u, wrench)
 
     return evaluate, answer
-
-
-def _side_by_side(d: HybridSensitivity, to_base: bool) -> Array:
-    """Return the derivatives of an open chain to q, q̇, u, and to the base where they are asked for, (N, n, k)."""
-    n = d.columns.shape[-1]
-    D = np.moveaxis(d.columns.reshape(-1, 3, n, n), 1, 2).reshape(-1, n, 3 * n)
-    return np.concatenate([D, d.dy_dbase.reshape(-1, n, 12)], axis=2) if to_base else D
 
 
 def _answer(
@@ -264,7 +255,7 @@ def closed_inverse_sensitivity(
     answer = closed_inverse(mech, q, qd, qdd, wrench, base, threads, redundancy)
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
     tree = hybrid_sensitivity(mech.tree, q, qd, qdd, wrench, base, threads, to_base, drive="inverse", name="qdd")
-    found, tau, D = closure_of(mech, samples.rows["q"]), np.reshape(answer, (-1, n)), _side_by_side(tree, to_base)
+    found, tau, D = closure_of(mech, samples.rows["q"]), np.reshape(answer, (-1, n)), side_by_side(tree, to_base)
     lam = answer.multipliers.reshape(-1, found.m)
     D[:, :, :n] -= (found.slopes() * lam[..., None, None]).sum(axis=1)
     carried = np.zeros((len(tau), found.m, p.sum()))

@@ -148,6 +148,8 @@ def closed_hybrid(
     Without `check` a state that does not close the loops is taken as it is, as in the stages of a step.
     """
     active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
+    if wrench is None and base is None and (made := closed_lines.at_once(mech, drive, "dynamics", q, qd, u)):
+        return ClosedDynamics(mech, Together(made[0], u.copy(), active), made[1])  # type: ignore[union-attr]
     L = weights_of(redundancy, names_where(mech, active))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     given = samples.rows[name]

@@ -106,6 +106,10 @@ def closed_sensitivity(
     """
     n = mech.n
     active = mech.active_mask if drive == "own" else np.zeros(n, dtype=bool)
+    plain = wrench is None and base is None and not to_base
+    if plain and (made := closed_lines.at_once(mech, drive, "sensitivity", q, qd, u)):
+        y, lam, D = made
+        return ClosedSensitivity(mech, Together(y, u.copy(), active), D, lam)  # type: ignore[union-attr]
     L = weights_of(redundancy, names_where(mech, active))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
     rates, given = samples.rows["qd"], samples.rows[name]

@@ -133,6 +133,17 @@ def test_both_engines_run_it_and_lose_no_power(name):
     assert abs(np.trapezoid(power, out.t) - (energy[-1] - energy[0])) < 1e-3 * np.ptp(energy)
 
 
+@pytest.mark.parametrize("name", ["five_bar"])
+def test_a_joint_is_locked_as_with_links_that_weigh_next_to_nothing(name):
+    mech, q, qd = state(name)
+    after, impulse = mech.lock(q, qd, mech.names[:1])
+    near = cs.library.five_bar(masses=(0.4, 1e-9, 0.4, 1e-9), damping=0.05)
+    for found, want in zip((after, impulse), near.lock(q, qd, mech.names[:1]), strict=True):
+        assert_close(found, want, 1e-7)
+    assert after[0] == 0.0 and np.abs(after).max() > 0.1
+    assert_close(mech.closure_jacobian(q) @ after, np.zeros(2), 1e-12)
+
+
 def test_what_the_loops_leave_free_is_refused_still():
     mech = MADE["four_bar"]()
     flag = cs.Link("flag", mech.links[1].name, cs.Revolute((0, 0, 1), name="flag"))

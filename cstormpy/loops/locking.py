@@ -6,7 +6,9 @@ coordinates in the unit matrix, above those of the loops' Jacobian A,
     M (q̇⁺ - q̇) = Bᵀ (p, λ),    B q̇⁺ = 0,    (p, λ) = -(B M⁻¹ Bᵀ)⁺ B q̇
 
 so that the momenta M q̇ of all other joints stay as they are, and the kinetic energy falls by that of the rates that are
-lost, ½ (q̇⁺ - q̇)ᵀ M (q̇⁺ - q̇) (Carnot). Of the mass matrix only the part of the joints that stay free is inverted.
+lost, ½ (q̇⁺ - q̇)ᵀ M (q̇⁺ - q̇) (Carnot). Of the mass matrix only the part of the joints that stay free is inverted,
+with the inertia σ AᵀA that loops carry (`loops.carried`), which leaves the rates as they are and takes σ A (q̇⁺ - q̇)
+from λ.
 
 Derivatives of the rates behind an impulsive locking of joints, loops included.
 
@@ -68,8 +70,9 @@ def lock(mech: Linkage, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> t
 def _locked(M: Array, qd: Array, where: NDArray[np.bool_], A: Array) -> tuple[Array, Array]:
     """Return q̇⁺ and p of one sample."""
     free, change = ~where, np.where(where, -qd, 0.0)
+    inner, sigma = _with_loops(M, A, free)
     try:
-        responses = np.linalg.solve(M[np.ix_(free, free)], np.column_stack([M[free] @ change, A[:, free].T]))
+        responses = np.linalg.solve(inner, np.column_stack([M[free] @ change, A[:, free].T]))
     except np.linalg.LinAlgError:
         return np.full(len(qd), np.nan), qd
     change[free], W = -responses[:, 0], responses[:, 1:]
@@ -78,8 +81,14 @@ def _locked(M: Array, qd: Array, where: NDArray[np.bool_], A: Array) -> tuple[Ar
         opened = A @ (qd + change)
         multipliers = -np.linalg.pinv(A[:, free] @ W, rcond=LEAST, hermitian=True) @ opened
         change[free] += W @ multipliers
-        loads = A.T @ multipliers
+        loads = A.T @ (multipliers - sigma * (A[:, free] @ change[free]))
     return np.where(where, 0.0, qd + change), np.where(where, M @ change - loads, 0.0)
+
+
+def _with_loops(M: Array, A: Array, free: NDArray[np.bool_]) -> tuple[Array, float]:
+    """Return M_ff + σ A_fᵀ A_f and σ."""
+    sigma = float(np.trace(M)) / max(1, len(M))
+    return M[np.ix_(free, free)] + sigma * (A[:, free].T @ A[:, free]), sigma
 
 
 def locked_tangents(
@@ -115,10 +124,10 @@ def locked_tangents(
         momenta[:, -len(parts) :] += r[0] - r[1]
     found = np.array(tangents, dtype=float)
     found[n:][where] = 0.0
-    inner = M[np.ix_(free, free)]
+    A, dA = _constraints(mech, q, tangents, parts) if mech.loops else (np.zeros((0, n)), np.zeros(0))
+    inner, _ = _with_loops(M, A, free)
     found[n:][free] = np.linalg.solve(inner, momenta[free])
     if mech.loops:
-        A, dA = _constraints(mech, q, tangents, parts)
         impulse = (M @ (after - before))[free]
         lam = np.linalg.pinv(A[:, free].T, rcond=LEAST) @ impulse
         W = np.linalg.solve(inner, A[:, free].T)

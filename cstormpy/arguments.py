@@ -6,13 +6,25 @@ Each returns the clean value, or raises an error that names the argument. Arrays
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import math
 import numbers
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 from cstormpy.arrays import real_number
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
+from cstormpy.errors import (
+    CstormError,
+    InvalidType,
+    InvalidValue,
+    NonFinite,
+    UnknownArgument,
+    shown,
+    unknown_name,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 100_000
 """Most control points, links and the like that are accepted."""
@@ -116,3 +128,55 @@ def mapping(value: Any, what: str) -> dict[Any, Any]:
     if not isinstance(value, Mapping):
         raise InvalidType(f"{what}: expected a dict, got {shown(value)}")
     return dict(value)
+
+
+def argument_slip(
+    who: str, made: Any, args: Sequence[Any], kwargs: Mapping[str, Any], more: Iterable[str] = ()
+) -> CstormError | None:
+    """Return what is wrong with the names or the number of the arguments of a method, those behind `self`.
+
+    `more` are the names that it passes on, if it does.
+    """
+    code = getattr(made, "__code__", None)
+    if code is None:
+        return None
+    known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    by_place = known[: code.co_argcount - 1]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        known = tuple(dict.fromkeys([*known, *more]))
+    for name in kwargs:
+        if name not in known:
+            return unknown_name(f"{who}: argument", name, known, UnknownArgument)
+    if len(args) > len(by_place) and not code.co_flags & inspect.CO_VARARGS:
+        taken = ", ".join(by_place) or "nothing"
+        return InvalidType(f"{who}: takes {taken} by place, got {len(args)}; give the others by name")
+    needed = [p.name for p in inspect.signature(made).parameters.values() if p.default is p.empty and p.name in known]
+    for name in needed:
+        if name not in by_place[: len(args)] and name not in kwargs:
+            return InvalidType(f"{who}: needs {name!r}, as in {who}({', '.join(needed)})")
+    return None
+
+
+def tells_arguments(**elsewhere: str) -> Callable[[F], F]:
+    """Return a decorator of methods that say which argument they lack or do not take, and the nearest that they do.
+
+    `elsewhere` tells of names that somebody may try here where what is meant is said.
+    """
+
+    def decorated(method: F) -> F:
+        @functools.wraps(method)
+        def asked(self: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return method(self, *args, **kwargs)
+            except TypeError:
+                slip = argument_slip(method.__name__, method, args, kwargs, kwargs)
+                if slip is None:
+                    raise
+                for name, where in elsewhere.items():
+                    if isinstance(slip, UnknownArgument) and name in kwargs:
+                        slip = UnknownArgument(f"{method.__name__}: argument {name!r} does not exist; {where}")
+                raise slip from None
+
+        return cast("F", asked)
+
+    return decorated

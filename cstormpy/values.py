@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.errors import CstormError, InvalidType, UnknownArgument, unknown_name
+from cstormpy.arguments import argument_slip
+from cstormpy.errors import CstormError, unknown_name
 
 V = TypeVar("V", bound="Value")
 S = TypeVar("S", bound=np.generic)
@@ -54,26 +55,7 @@ class ArgumentNames(type):
     def _slip(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> CstormError | None:
         """Return what is wrong with the names or the number of some arguments."""
         made: Any = cls.__init__  # type: ignore[misc]
-        code = getattr(made, "__code__", None)
-        if code is None:
-            return None
-        known = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-        by_place = known[: code.co_argcount - 1]
-        if code.co_flags & inspect.CO_VARKEYWORDS:  # passed on to the base
-            known = tuple(dict.fromkeys([*known, *getattr(cls, "_fields", kwargs)]))
-        for name in kwargs:
-            if name not in known:
-                return unknown_name(f"{cls.__name__}: argument", name, known, UnknownArgument)
-        if len(args) > len(by_place) and not code.co_flags & inspect.CO_VARARGS:
-            taken = ", ".join(by_place) or "nothing"
-            return InvalidType(f"{cls.__name__}: takes {taken} by place, got {len(args)}; give the others by name")
-        needed = [
-            p.name for p in inspect.signature(cls).parameters.values() if p.default is p.empty and p.name in known
-        ]
-        for name in needed:
-            if name not in by_place[: len(args)] and name not in kwargs:
-                return InvalidType(f"{cls.__name__}: needs {name!r}, as in {cls.__name__}({', '.join(needed)})")
-        return None
+        return argument_slip(cls.__name__, made, args, kwargs, getattr(cls, "_fields", kwargs))
 
 
 class Value(metaclass=ArgumentNames):

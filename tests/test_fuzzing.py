@@ -74,6 +74,30 @@ def test_options_of_a_simulation_that_are_arrays_are_refused(value):
 
 
 @pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda sim, bd: sim.run(bd, engine="compiled"), r"run: argument 'engine' .*: Simulation\(engine=\.\.\.\)"),
+        (lambda sim, bd: sim.run(bd, x0=[0.0]), "run: argument 'x0' does not exist; .*start=x"),
+        (lambda sim, bd: sim.run(bd, t_end=3.0), "run: argument 't_end' does not exist; the time to run is T"),
+        (lambda sim, bd: sim.run(bd, rtoll=1e-3), "run: argument 'rtoll' does not exist; did you mean 'rtol'"),
+        (lambda sim, bd: sim.run(), r"run: needs 'bd', as in run\(bd\)"),
+        (lambda sim, bd: sim.run(bd, *range(1, 15)), "run: takes bd, T, .* by place, got 15"),
+        (
+            lambda sim, bd: sim.linearize(bd, input="a"),
+            "linearize: argument 'input' does not exist; did you mean 'inputs'",
+        ),
+        (lambda sim, bd: sim.stepper(bd, ["a"], ["b"], substep=2), "stepper: argument 'substep' .* 'substeps'"),
+    ],
+)
+def test_arguments_that_a_simulation_does_not_take_are_named_with_what_it_takes(ask, says):
+    """They got Python's own words."""
+    sim = cs.Simulation(live=False, progress=False)
+    with pytest.raises((UnknownName, InvalidType), match=says) as caught:
+        ask(sim, sim.blockdiagram())
+    assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(
     ("options", "says"),
     [
         ({"live": np.zeros(2)}, "live: expected True, False or 'auto', got an array of shape"),

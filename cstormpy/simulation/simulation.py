@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cstormpy import report
-from cstormpy.arguments import flag, one_of, option
+from cstormpy.arguments import flag, one_of, option, tells_arguments
 from cstormpy.errors import CstormError, DiagramError, InvalidType, shown, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.live import LiveFeed, is_off
@@ -148,6 +148,13 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         source = file_path(path)
         return load_bd(self.blockdiagram(source.stem), source, flag(trust, "trust"))
 
+    @tells_arguments(
+        engine="it is of all runs: Simulation(engine=...)",
+        x0="begin at a state by start=x, or give the blocks their states, as q0= of a plant",
+        q0="give it to the plant, as in bd.HYBRIDDYNAMICS(mech, q0=...)",
+        t_end="the time to run is T",
+        tf="the time to run is T",
+    )
     def run(
         self,
         bd: Any,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from cstormpy.arguments import tells_arguments
+
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.batch_stepper import BatchStepper
     from cstormpy.simulation.analysis.external import DiagramStepper
@@ -22,6 +24,7 @@ class Analysis:
     differenced; each result names them in `differenced`.
     """
 
+    @tells_arguments()
     def linearize(
         self,
         bd: Any,
@@ -90,6 +93,7 @@ class Analysis:
 
         return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
 
+    @tells_arguments()
     def stepper(
         self,
         bd: Any,
@@ -139,6 +143,7 @@ class Analysis:
 
         return DiagramStepper(self, bd, inputs, outputs, x, solver, substeps)
 
+    @tells_arguments()
     def batch_stepper(
         self,
         bd: Any,
@@ -184,6 +189,7 @@ class Analysis:
 
         return BatchStepper(self, bd, inputs, outputs, count, x, solver, substeps)
 
+    @tells_arguments()
     def trim(
         self,
         bd: Any,

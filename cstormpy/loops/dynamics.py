@@ -148,7 +148,8 @@ def closed_hybrid(
     Without `check` a state that does not close the loops is taken as it is, as in the stages of a step.
     """
     active = mech.active_mask if drive == "own" else np.zeros(mech.n, dtype=bool)
-    if wrench is None and base is None and (made := closed_lines.at_once(mech, drive, "dynamics", q, qd, u)):
+    plain = wrench is None and base is None and redundancy is None
+    if plain and (made := closed_lines.at_once(mech, drive, "dynamics", q, qd, u)):
         return ClosedDynamics(mech, Together(made[0], u.copy(), active), made[1])  # type: ignore[union-attr]
     L = weights_of(redundancy, names_where(mech, active))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, name: u}, wrench, base)
@@ -351,14 +352,40 @@ def closed_inverse(
         )
     free = hybrid_dynamics(mech.tree, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
     tau_r = np.reshape(free, rows["q"].shape)
-    pairs = [
-        _share(mech, A, load, L, None if samples.single else k)
-        for k, (A, load) in enumerate(zip(found.A, tau_r, strict=True))
-    ]
-    tau, lam, rank = (np.array([pair[k] for pair in pairs]) for k in range(3))
+    shares: Any = _only_shares(mech, found.A, tau_r)
+    if shares is None:
+        pairs = [
+            _share(mech, A, load, L, None if samples.single else k)
+            for k, (A, load) in enumerate(zip(found.A, tau_r, strict=True))
+        ]
+        shares = tuple(np.array([pair[k] for pair in pairs]) for k in range(3))
+    tau, lam, rank = shares
     tau, lam = tau.reshape(tau_r.shape), lam.reshape(len(tau_r), found.A.shape[1])
     lam = samples.shaped(lam)
     return ClosedAnswer.of(samples.shaped(tau), lam, wrenches_of(mech, lam), int(rank[0]) if samples.single else rank)
+
+
+def _only_shares(mech: Linkage, A: Array, loads: Array) -> tuple[Array, Array, Array] | None:
+    """Return torques, multipliers and ranks of rows where the joints without a motor feel all constraints.
+
+    There is no choice then: (58). None where that is not so of all rows, or no torques carry the loads of one.
+    """
+    a, p = mech.actuated_mask, ~mech.actuated_mask
+    m = A.shape[1]
+    if not m or p.sum() < m or not len(A):
+        return None
+    felt = np.swapaxes(A[:, :, p], 1, 2)
+    U, s, Vt = np.linalg.svd(felt, full_matrices=False)
+    if not (s[:, -1] > LEAST * np.abs(A).max(axis=(1, 2))).all():
+        return None
+    along = (np.swapaxes(U, 1, 2) @ loads[:, p, None])[..., 0] / s
+    lam = (np.swapaxes(Vt, 1, 2) @ along[..., None])[..., 0]
+    left = np.abs(loads[:, p] - (felt @ lam[..., None])[..., 0]).max(axis=1)
+    if (left > BALANCE * np.maximum(1.0, np.abs(loads).max(axis=1))).any():
+        return None
+    tau = np.zeros(loads.shape)
+    tau[:, a] = loads[:, a] - _transposed(A[:, :, a], lam)
+    return tau, lam, np.full(len(A), m)
 
 
 def _share(mech: Linkage, A: Array, load: Array, L: Array | None, row: int | None) -> tuple[Array, Array, int]:

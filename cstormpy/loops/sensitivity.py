@@ -106,7 +106,7 @@ def closed_sensitivity(
     """
     n = mech.n
     active = mech.active_mask if drive == "own" else np.zeros(n, dtype=bool)
-    plain = wrench is None and base is None and not to_base
+    plain = wrench is None and base is None and redundancy is None and not to_base
     if plain and (made := closed_lines.at_once(mech, drive, "sensitivity", q, qd, u)):
         y, lam, D = made
         return ClosedSensitivity(mech, Together(y, u.copy(), active), D, lam)  # type: ignore[union-attr]

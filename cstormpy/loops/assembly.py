@@ -409,13 +409,14 @@ def _size(found: Closure) -> float:
 
 def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
     """Return the closed posture nearest to q0 by sequential quadratic programming, or None."""
-    q, moved = q0.copy(), np.inf
+    q, moved, closed = q0.copy(), np.inf, None
     for _ in range(ITERATIONS):
         found = closure_of(mech, q[None])
         h = found.holonomic
         phi, A = found.residual()[0, h], found.A[0][h][:, free]
-        if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) and moved <= 1e-9:
-            return q
+        closed = q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
+        if closed is not None and moved <= 1e-9:
+            return closed
         away = (q - q0)[free]
         step = -away + metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ away - phi))
         last, moved = moved, float(np.abs(step).max(initial=0.0))
@@ -427,7 +428,7 @@ def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -
             mech.ball_starts and half_turn_left(mech, q) <= -3.0 * np.pi**2
         ):  # a whole turn, where a rotation vector is singular
             return None
-    return q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
+    return closed  # not what the last step has made of it
 
 
 def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metric: Array) -> Array:

@@ -149,6 +149,29 @@ def test_two_events_at_once_are_handled_together(sim):
     assert out.events[0][0] == out.events[1][0] == pytest.approx(0.777, abs=NEAR)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("back", [False, True])
+def test_an_event_that_works_another_fires_once_unless_it_is_driven_back(engine, back):
+    """A detector exactly zero where it had fired fired again, as soon as another event came at the same time."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=1.0, name="x")
+    bd.connect(bd.CONSTANT(0.0), x)
+
+    def halve(block, at):
+        at[x][:] *= 0.5
+
+    apart, small = bd.SUM("+--"), bd.COMPARE("<", 0.75, name="small")
+    bd.connect(bd.TIME(), apart[0])
+    bd.connect(bd.CONSTANT(0.253), apart[1])
+    bd.connect(small * (0.125 * back), apart[2])  # the comparison may drive the first one back, for 0.125 s
+    bd.connect(apart, bd.EVENT("^", halve, name="halving"))
+    bd.connect(x, small)
+    out = sim.run(bd, T=1.0, solver="RK4", dt=0.01)
+    wanted = [(0.253, "halving"), (0.253, "small"), *[(0.378, "halving")] * back]
+    assert [(round(t, 9), name) for t, name in out.events] == wanted
+
+
 def test_two_events_closely_one_after_the_other(sim):
     bd = sim.blockdiagram()
     moving(bd)

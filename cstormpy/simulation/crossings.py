@@ -39,6 +39,11 @@ class Crossings:
         self.detectors = detectors
         self.before: list[float | None] = [None] * len(detectors)
         self.fired_at = [-math.inf] * len(detectors)
+        self._left_at = [math.nan] * len(detectors)  # where each has stood when it had fired
+
+    def forget(self, i: int) -> None:
+        """Leave out what is known of a detector that is no longer among the list."""
+        del self.before[i], self.fired_at[i], self._left_at[i]
 
     def start(self, t: float, x: Array, resumed: bool) -> list[int]:
         """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there.
@@ -61,13 +66,14 @@ class Crossings:
         """
         across = []
         for i, (detector, _) in enumerate(self.detectors):
-            before = self.before[i]
+            before, value = self.before[i], float(detector(t, x))
             if i in fired:
-                self.fired_at[i] = t
-                # those that fired just before are looked at here: what another event has changed may drive them back
-                self.before[i] = float(detector(t, x)) if _decided(detector) else None
+                self.fired_at[i], self._left_at[i] = t, value
+                self.before[i] = value if _decided(detector) else None
                 continue
-            value = self.before[i] = float(detector(t, x))
+            if before is None and t == self.fired_at[i] and value == self._left_at[i]:
+                continue  # it has fired just before; another event, at the same time, may drive it back, but has not
+            self.before[i] = value
             if before is not None and crossed(before, value, _direction(detector)):
                 across.append(i)
         return across

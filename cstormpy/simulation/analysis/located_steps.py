@@ -214,7 +214,7 @@ class LocatingRun(Run):
         for i in reversed(switches):
             found.append(self.simstate.crossing_detectors.pop(i)[0])
             self.steps_of.forget(i)
-            del self.crossings.before[i], self.crossings.fired_at[i]
+            self.crossings.forget(i)
         return found
 
     def _leads(self, fired: list[int], near: _Point, far: _Point, before: Array) -> list[int]:

@@ -106,6 +106,12 @@ def test_names_that_a_result_does_not_have(sim):
         with pytest.raises(cs.InvalidType, match=r"^signal: expected a name"):
             out.recorded().signal(wrong)
     np.testing.assert_array_equal(out.signal("parts[0]"), out.signal(out.ynames[0]))  # as `watch` takes it
+    np.testing.assert_array_equal(out["parts.place"], out.signal("parts.place"))  # was Python's KeyError
+    assert out["t"] is out.t and out["status"] == out[".status"] == "finished"
+    with pytest.raises(cs.UnknownName, match=r"^output of block 'parts' 'plaice' does not exist; did you mean 'place'"):
+        out["parts.plaice"]
+    with pytest.raises(cs.InvalidType, match=r"^signal: expected a name"):
+        out[0]
     with pytest.raises(cs.CstormError, match=r"output of block 'parts' '\[2\]' does not exist; there are "):
         out.signal("parts[2]")
 

@@ -182,10 +182,13 @@ class Result(RunData, BDStruct):
             counts.append(f"{len(events)} events, the last of {last}" if len(events) > 1 else f"1 event, of {last}")
         return f"{said} (t = {t[0]:g} to {t[-1]:g} s, {', '.join(counts)})" if len(t) else f"{said} (no samples)"
 
-    def __getitem__(self, key: str) -> Any:
-        """Return a part of the result."""
+    def __getitem__(self, key: Any) -> Any:
+        """Return a part of the result, as ``out["t"]``, or a signal, as ``out["plant.q"]``."""
         self._read = True
-        return super().__getitem__(key)
+        for part in (key, f".{key}") if isinstance(key, str) else ():
+            if part in self.data:
+                return super().__getitem__(part)
+        return self.signal(key)
 
     def _part(self, name: str) -> Any:
         """Return a part of the result, or say which there are."""

@@ -172,6 +172,42 @@ def test_an_event_that_works_another_fires_once_unless_it_is_driven_back(engine,
     assert [(round(t, 9), name) for t, name in out.events] == wanted
 
 
+def _decides(bd, kind):
+    if kind == "switch":
+        block = bd.SWITCH(0.5, name="decides")
+        bd.connect(bd.CONSTANT(1.0), block[0])
+        bd.connect(bd.CONSTANT(0.0), block[2])
+        return block, block[1]
+    made = {"compare": bd.COMPARE, "relay": bd.RELAY, "counter": bd.COUNTER}[kind]
+    given = {"compare": (">", 0.5), "relay": (0.5, 0.3, 1.0, 0.0), "counter": (0.5,)}[kind]
+    block = made(*given, name="decides")
+    return block, block
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("kind", ["compare", "relay", "switch", "counter"])
+def test_a_block_that_decides_where_an_event_throws_its_signal_back(engine, kind):
+    """Both fire at once: COMPARE went on saying true, at 0.25, and COUNTER counted no further rise."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, above = bd.INTEGRATOR(x0=0.0, name="x"), bd.SUM("+-")
+    bd.connect(bd.CONSTANT(1.0), x)
+    bd.connect(x, above[0])
+    bd.connect(bd.CONSTANT(0.5), above[1])
+
+    def halve(block, at):
+        at[x][:] *= 0.5
+
+    block, port = _decides(bd, kind)
+    bd.connect(x, port)
+    bd.connect(above, bd.EVENT("^", halve, name="halving"))
+    out = sim.run(bd, T=1.1, solver="RK4", dt=0.01, watch=[block])
+    wanted = [(t, name) for t in (0.5, 0.75, 1.0) for name in ("decides", "halving", "decides")]
+    assert [(round(t, 9), name) for t, name in out.events] == wanted
+    said = out["decides"][np.searchsorted(out.t, [0.4, 0.6, 0.9, 1.05])]
+    assert np.ravel(said).tolist() == ([0.0, 1.0, 2.0, 3.0] if kind == "counter" else [0.0] * 4)
+
+
 def test_two_events_closely_one_after_the_other(sim):
     bd = sim.blockdiagram()
     moving(bd)

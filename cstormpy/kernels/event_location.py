@@ -18,7 +18,7 @@ from cstormpy.kernels.steps import exact_step
 BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, SIDES = range(10)
 
 _LOOKS, _TOGETHER, _GUESS, _SETTLING, _TINY = roots.LOOKS, roots.TOGETHER, roots.GUESS, roots.SETTLING, roots.TINY
-_MOST, _ROOT, _QUESTION, _BEYOND = roots.MOST, roots.ROOT, roots.QUESTION, roots.BEYOND
+_AT_ONCE, _MOST, _ROOT, _QUESTION, _BEYOND = roots.AT_ONCE, roots.MOST, roots.ROOT, roots.QUESTION, roots.BEYOND
 _begin, _tell = exact_step(roots.begin), exact_step(roots.tell)
 
 
@@ -165,7 +165,10 @@ def located(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides):
             elif found < np.inf:
                 break
         if found == np.inf:
+            value = seen_at(f, table, how, at, t1, dense, True, left, place, x, z, p, n, w, out, K)
             found = min(near, right)
+            if beyond(value, rises, zero) > 0.0:  # NaN, where f failed, is not
+                found = min(right, left + _AT_ONCE * max(1.0, abs(left)))
         sides[CROSSES_AT, g] = found
         earliest = min(earliest, found)
     moment = earliest

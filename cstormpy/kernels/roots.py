@@ -13,6 +13,8 @@ TOGETHER = 1e-12
 GUESS = 1e-4
 #: For so long (as TOGETHER) a detector that has fired is not looked at: its value is rounding there.
 SETTLING = 1e-13
+#: So soon (as TOGETHER) behind the beginning of a step crosses what is found beyond zero there.
+AT_ONCE = 2e-13
 #: Stands for a value of zero where it must have a sign.
 TINY = 1e-300
 #: No search takes more questions.

@@ -22,6 +22,9 @@ from cstormpy.simulation.steppers import Stepper
 
 Detector = Callable[[float, Array], float]
 
+#: What is less than this part of where a detector was a step before does not tell on which side of zero it is.
+_ROUNDING = 1e-9
+
 
 class Crossings:
     """The zero-crossing detectors of a run.
@@ -62,14 +65,17 @@ class Crossings:
     def rearm(self, t: float, x: Array, fired: list[int]) -> list[int]:
         """Note the values anew after states or outputs have changed; those that just fired are to be seen later.
 
-        Returns those of the others that the change has taken across zero.
+        Returns those of the others that the change has taken across zero, and those whose side is decided where they
+        fire that it has taken back.
         """
         across = []
         for i, (detector, _) in enumerate(self.detectors):
             before, value = self.before[i], float(detector(t, x))
             if i in fired:
                 self.fired_at[i], self._left_at[i] = t, value
-                self.before[i] = value if _decided(detector) else None
+                self.before[i] = max(value, roots.TINY) if _decided(detector) else None
+                if _decided(detector) and value < -_ROUNDING * abs(before or 0.0):
+                    across.append(i)
                 continue
             if before is None and t == self.fired_at[i] and value == self._left_at[i]:
                 continue  # it has fired just before; another event, at the same time, may drive it back, but has not
@@ -144,6 +150,8 @@ class Crossings:
             found = bracket.root(exact, max(left, near - guess), min(right, near + guess))
         if found is None:
             found = bracket.root(exact, left, right)
+        if found is None and bracket.is_beyond(exact(left)):
+            found = min(right, left + roots.AT_ONCE * max(1.0, abs(left)))
         return found if found is not None else right if near is None else near
 
 
@@ -158,6 +166,10 @@ class _Bracket:
         self.left, self.right = left, right
         self._rises = after > before
         self._zero = -roots.TINY if before == 0.0 else roots.TINY
+
+    def is_beyond(self, value: float) -> bool:
+        """Tell whether a value is beyond the crossing."""
+        return float(event_location.beyond(value, self._rises, self._zero)) > 0.0
 
     def root(self, value: Callable[[float], float], a: float, b: float) -> float | None:
         """Return the first time found behind the crossing between two times, None if there is none between."""

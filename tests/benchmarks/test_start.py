@@ -55,6 +55,15 @@ def begun(engine, what):
     bd = acrobot.build(sim) if what == "shipped" else sim.blockdiagram()
     if what == "plant":
         bd.connect(bd.CONSTANT(0.0), bd.HYBRIDDYNAMICS("acrobot", name="plant"))
+    if what == "ring":
+        stores = [bd.INTEGRATOR(x0=float(k == 0)) for k in range(300)]
+        for store, ahead, behind in zip(stores, stores[1:] + stores[:1], stores[-1:] + stores[:-1]):
+            gain, flow = bd.GAIN(2.0), bd.SUM("++-")
+            bd.connect(ahead, flow[0])
+            bd.connect(behind, flow[1])
+            bd.connect(store, gain)
+            bd.connect(gain, flow[2])
+            bd.connect(flow, store)
     begin = time.perf_counter()
     sim.run(bd, T=1e-3)
     return time.perf_counter() - begin
@@ -155,6 +164,9 @@ def test_first_compile_of_a_diagram(benchmark, record_row, tmp_path):
         return interpreted, compiled
 
     record_row(COMPILED, what="its plant alone, compiled for the first time", time=float(both("plant")[1]()))
+    ring = both("ring")[1]
+    for how in ("compiled for the first time", "compiled, from the cache"):
+        record_row(COMPILED, what=f"a ring of 900 blocks, {how}", time=float(ring()))
     interpreted, compiled = both("shipped")
     record_row(COMPILED, what="compiled for the first time", time=float(compiled()))
     for what, run in (("compiled, from the cache", compiled), ("interpreted", interpreted)):

@@ -164,6 +164,8 @@ class Twins:
         return type(kind.__name__, (kind,), methods)
 
     def _twin_of(self, value: Any, path: Path) -> Any:
+        if type(value) in _FIXED:  # most of what a block holds
+            return value
         if is_number(value):
             return self._symbol(path, 0)
         if is_numbers(value):
@@ -181,8 +183,12 @@ class Twins:
         return value
 
     def _is_bookkeeping(self, value: Any, path: Path) -> bool:
-        """Tell whether a value is a list or mapping that an object of this package keeps for itself."""
-        return type(value) in (list, tuple, dict, set) and _is_of_ours(type(self._owners.get(path[:-1])))
+        """Tell whether a value is a list or mapping that an object of this package, or bdsim, keeps for itself."""
+        owner = self._owners.get(path[:-1])
+        own = str(type(owner).__module__).startswith("cstormpy.") or (
+            path[-1] in _WIRING and hasattr(type(owner), "blockclass")
+        )
+        return own and type(value) in (list, tuple, dict, set)
 
     def _table(self, value: Any, path: Path) -> Table:
         name = f"all[{len(self.places)}]"
@@ -275,13 +281,22 @@ _PLAIN = (
 )  # fmt: skip
 
 
+#: What stays as it is, whatever holds it.
+_FIXED = frozenset({type(None), bool, int, str})
+
+
 def _is_of_ours(something: Any) -> bool:
     module = str(something.__module__)
-    return module.startswith("cstormpy.") or module in _BASES
+    return module.startswith(("cstormpy.", "bdsim.blocks.")) or module in _BASES
 
 
 #: Modules of the classes from which this package's derive.
 _BASES = frozenset({"builtins", "abc", "typing", "bdsim.block", "bdsim.components", "bdsim.connect"})
+#: What bdsim notes of a block's name, ports, wires and parameters.
+_WIRING = frozenset(
+    "_inport_names, _inport_slots, _input_wires, _outport_names, _outport_slots, _output_values, _output_wires, "
+    "_parameters, _parents, _state_names".split(", ")
+)
 
 
 def _entries(made: Any) -> dict[Any, Any]:
@@ -316,6 +331,8 @@ def _own_methods(kind: type) -> dict[str, Any]:
     """Return the methods of a class that somebody has written, such that `math` takes symbols in them."""
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
+        if not found and is_of_library(base):
+            continue
         builtin = base.__module__ == "builtins"
         for name, value in vars(base).items():
             function = _function_of(value)

@@ -289,6 +289,26 @@ def test_a_law_that_counts_or_draws_is_not_frozen(make):
     assert "asked in Python, as it cannot be traced: it changes" in sim.explain(bd)
 
 
+@pytest.mark.parametrize("where", ["a mapping", "a list"])
+def test_what_a_law_notes_in_a_list_within_another_container_is_not_lost(where):
+    """It was written down: a compiled run noted nothing."""
+
+    class Law:
+        def __init__(self):
+            self.notes = {"gains": [3.0], "asked": []} if where == "a mapping" else [[3.0], []]
+
+        def torque(self, t, q, qd):
+            gains, asked = self.notes.values() if where == "a mapping" else self.notes
+            asked.append("again")
+            return -gains[0] * q[1] - qd[1]
+
+    law = Law()
+    sim, bd = controlled(law, "compiled")
+    sim.run(bd, T=0.05, dt=0.01, solver="RK4")
+    assert len(law.notes["asked"] if where == "a mapping" else law.notes[1]) > 5 * 4
+    assert "it changes a list" in sim.explain(bd)
+
+
 def test_a_law_that_draws_seldom_is_not_frozen():
     """Both draws with symbols fell on one side."""
     generator = np.random.default_rng(3)

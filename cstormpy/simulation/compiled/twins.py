@@ -184,11 +184,11 @@ class Twins:
 
     def _is_bookkeeping(self, value: Any, path: Path) -> bool:
         """Tell whether a value is a list or mapping that an object of this package, or bdsim, keeps for itself."""
-        owner = self._owners.get(path[:-1])
-        own = str(type(owner).__module__).startswith("cstormpy.") or (
-            path[-1] in _WIRING and hasattr(type(owner), "blockclass")
-        )
-        return own and type(value) in (list, tuple, dict, set)
+        if type(value) not in (list, tuple, dict, set):
+            return False
+        depth = next(k for k in range(len(path) - 1, -1, -1) if path[:k] in self._owners)
+        kind = type(self._owners[path[:depth]])
+        return str(kind.__module__).startswith("cstormpy.") or (path[depth] in _WIRING and hasattr(kind, "blockclass"))
 
     def _table(self, value: Any, path: Path) -> Table:
         name = f"all[{len(self.places)}]"
@@ -234,8 +234,10 @@ class Twins:
             now = _entries(twin) if plain else object.__getattribute__(twin, "__dict__")
             for name in {*now, *before}:
                 if now.get(name, self) is not before.get(name, self):
-                    of = "a list or mapping of it" if plain else f"its {type(twin).__name__}"
-                    raise Changed(f"it changes {name!r} of {of} while it computes")
+                    what = (
+                        f"[{name!r}] of a list or mapping of it" if plain else f"{name!r} of its {type(twin).__name__}"
+                    )
+                    raise Changed(f"it changes {what} while it computes")
         for name, array, items in self._arrays:
             if any(a is not b for a, b in zip(array.tolist(), items, strict=True)):
                 array[:] = items

@@ -208,6 +208,49 @@ def test_a_block_that_decides_where_an_event_throws_its_signal_back(engine, kind
     assert np.ravel(said).tolist() == ([0.0, 1.0, 2.0, 3.0] if kind == "counter" else [0.0] * 4)
 
 
+def _falling(bd, x0, events):
+    """Make a signal that falls by 1 per second, and events that put it somewhere: (name, when, to)."""
+    x, time = bd.INTEGRATOR(x0=x0, name="x"), bd.TIME()
+    bd.connect(bd.CONSTANT(-1.0), x)
+    for name, when, to in events:
+
+        def put(block, at, to=to):
+            at[x][:] = to
+
+        if isinstance(when, str):
+            bd.connect(x, bd.EVENT(when, put, name=name))
+        else:
+            late = bd.SUM("+-")
+            bd.connect(time, late[0])
+            bd.connect(bd.CONSTANT(when), late[1])
+            bd.connect(late, bd.EVENT("^", put, name=name))
+    return x
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    "settings", [{"solver": "RK4", "dt": 0.001}, {"solver": "RK4", "dt": 0.02}, {"solver": "RK45"}]
+)
+@pytest.mark.parametrize(
+    ("x0", "events", "wanted"),
+    [
+        # what has just been thrown up is thrown across zero again, within the next step
+        (0.5, [("A", "v", 1.0), ("B", 0.503, -1.0)], [(0.5, "A"), (0.503, "B"), (0.503, "A")]),
+        # what has fallen through zero within the same step is thrown up
+        (0.01, [("A", "^", 1.5), ("B", 0.015, 1.0)], [(0.015, "B"), (0.015, "A")]),
+        # what has been thrown up is thrown down by an event that this has caused
+        (0.5, [("A", "v", 1.0), ("B", "^", -1.0)], [(0.5, "A"), (0.5, "B"), (0.5, "A"), (0.5, "B")]),
+    ],
+)
+def test_an_event_takes_a_signal_across_zero_soon_after_it_was_there(engine, settings, x0, events, wanted):
+    """The last event of each was lost where the steps were long, and the signal went on from where B had left it."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    _falling(bd, x0, events)
+    out = sim.run(bd, T=1.0, **settings)
+    assert [(round(t, 9), name) for t, name in out.events][: len(wanted)] == wanted
+
+
 def test_two_events_closely_one_after_the_other(sim):
     bd = sim.blockdiagram()
     moving(bd)

@@ -361,6 +361,7 @@ class Run:
         self.t, self.x = t, x
         self._look_beyond(jumped)
         d.at(t, x)
+        self.crossings.arrive(t, x, fired)
         states = d.bd.state_map(x.copy(), simstate)
         for i in fired:
             detector, block = simstate.crossing_detectors[i]

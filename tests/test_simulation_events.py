@@ -251,6 +251,33 @@ def test_an_event_takes_a_signal_across_zero_soon_after_it_was_there(engine, set
     assert [(round(t, 9), name) for t, name in out.events][: len(wanted)] == wanted
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("by", ["relay", "handler"])
+def test_a_state_that_stands_still_at_its_limit(engine, by):
+    """It reached its limit again at each step, and the run was refused as one that chatters."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=0.0, max=1.0, name="x")
+    if by == "relay":
+        fills = bd.RELAY(1.0, 0.2, on=0.0, off=2.0, name="first")
+        bd.connect(x, fills)
+        bd.connect(fills, x)
+    else:
+
+        def fill(block, at):
+            at[x][:] = 1.0
+
+        late = bd.SUM("+-")
+        bd.connect(bd.TIME(), late[0])
+        bd.connect(bd.CONSTANT(0.5), late[1])
+        bd.connect(late, bd.EVENT("^", fill, name="first"))
+        bd.connect(bd.CONSTANT(0.0), x)
+    out = sim.run(bd, T=2.0)
+    assert out.status == "finished"
+    assert [(round(t, 9), name) for t, name in out.events] == [(0.5, "first"), (0.5, "x")]
+    assert out.x[-1, 0] == 1.0
+
+
 def test_two_events_closely_one_after_the_other(sim):
     bd = sim.blockdiagram()
     moving(bd)

@@ -86,7 +86,7 @@ class Crossings:
                 self.fired_at[i], self._left_at[i] = t, value
                 tells = abs(value) > _ROUNDING * abs(before or 0.0)
                 if _decided(detector):
-                    self.before[i] = max(value, roots.TINY)
+                    self.before[i] = max(value, 0.0)
                     if tells and value < 0.0:
                         across.append(i)
                 else:  # known again unless it has been found at zero, and left there

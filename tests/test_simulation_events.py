@@ -408,6 +408,48 @@ def test_a_relay_without_hysteresis_chatters(sim):
     assert out.t[-1] == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_several_that_chatter_together_are_named(engine):
+    """Three blocks that switch at the same time hid from one another that each of them chatters: the run had no end."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, rate = bd.INTEGRATOR(x0=0.5, name="x"), bd.SUM("+---")
+    bd.connect(bd.CONSTANT(1.5), rate[0])
+    for k in (1, 2, 3):
+        above = bd.COMPARE(">", 0.0, name=f"above{k}")
+        bd.connect(x, above)
+        bd.connect(above, rate[k])
+    bd.connect(rate, x)
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and "above" in out.message and "chatters" in out.message
+    assert out.t[-1] == pytest.approx(1 / 3, abs=1e-6) and len(out.events) == 12
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_events_that_cause_one_another_without_end_are_named(engine):
+    """Python's own recursion ended the run."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x = _falling(bd, 0.5, [("A", "v", 1.0)])
+    y = bd.INTEGRATOR(x0=-1.0, name="y")
+    bd.connect(bd.CONSTANT(0.0), y)
+
+    def lift(block, at):
+        at[y][:] = 1.0
+
+    def lower(block, at):
+        at[x][:] = at[y][:] = -1.0
+
+    for signal, handler, name in ((x, lift, "B"), (y, lower, "C")):
+        over = bd.SUM("+-")
+        bd.connect(signal, over[0])
+        bd.connect(bd.CONSTANT(0.5), over[1])
+        bd.connect(over, bd.EVENT("^", handler, name=name))
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and "without end at t = 0.5: " in out.message
+    assert {"A", "B", "C"} <= set(out.message.replace(",", "").replace(";", "").split())
+
+
 def test_stop_at_a_crossing(sim):
     bd = sim.blockdiagram()
     x = moving(bd)

@@ -95,6 +95,16 @@ def test_limits_hold_for_each_state_by_itself(sim):
         np.testing.assert_allclose(out.x[:, k], wanted[k], rtol=0, atol=1e-7)
 
 
+def test_states_that_reach_their_limits_together_do_not_chatter(sim):
+    """Four at the same time were refused as events that come too often."""
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=np.zeros(6), max=[1.0] * 6, name="I")
+    bd.connect(bd.CONSTANT(np.ones(6)), state)
+    out = sim.run(bd, T=2.0)
+    assert out.status == "finished" and out.x[-1].tolist() == [1.0] * 6
+    assert [(round(t, 9), name) for t, name in out.events] == [(1.0, "I")] * 6
+
+
 def test_a_negative_gain_is_limited_where_its_rate_points(sim):
     out = sim.run(limited(sim, cosine, gain=-1.0, min=-0.5, max=0.5), T=4.0, rtol=1e-10, atol=1e-12)
     assert out.x[-1, 0] == pytest.approx(min(0.5, -0.5 - (math.sin(4.0) - 1.0)), abs=1e-8)

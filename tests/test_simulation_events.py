@@ -208,6 +208,76 @@ def test_a_block_that_decides_where_an_event_throws_its_signal_back(engine, kind
     assert np.ravel(said).tolist() == ([0.0, 1.0, 2.0, 3.0] if kind == "counter" else [0.0] * 4)
 
 
+def _falling(bd, x0, events):
+    """Make a signal that falls by 1 per second, and events that put it somewhere: (name, when, to)."""
+    x, time = bd.INTEGRATOR(x0=x0, name="x"), bd.TIME()
+    bd.connect(bd.CONSTANT(-1.0), x)
+    for name, when, to in events:
+
+        def put(block, at, to=to):
+            at[x][:] = to
+
+        if isinstance(when, str):
+            bd.connect(x, bd.EVENT(when, put, name=name))
+        else:
+            late = bd.SUM("+-")
+            bd.connect(time, late[0])
+            bd.connect(bd.CONSTANT(when), late[1])
+            bd.connect(late, bd.EVENT("^", put, name=name))
+    return x
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    "settings", [{"solver": "RK4", "dt": 0.001}, {"solver": "RK4", "dt": 0.02}, {"solver": "RK45"}]
+)
+@pytest.mark.parametrize(
+    ("x0", "events", "wanted"),
+    [
+        # what has just been thrown up is thrown across zero again, within the next step
+        (0.5, [("A", "v", 1.0), ("B", 0.503, -1.0)], [(0.5, "A"), (0.503, "B"), (0.503, "A")]),
+        # what has fallen through zero within the same step is thrown up
+        (0.01, [("A", "^", 1.5), ("B", 0.015, 1.0)], [(0.015, "B"), (0.015, "A")]),
+        # what has been thrown up is thrown down by an event that this has caused
+        (0.5, [("A", "v", 1.0), ("B", "^", -1.0)], [(0.5, "A"), (0.5, "B"), (0.5, "A"), (0.5, "B")]),
+    ],
+)
+def test_an_event_takes_a_signal_across_zero_soon_after_it_was_there(engine, settings, x0, events, wanted):
+    """The last event of each was lost where the steps were long, and the signal went on from where B had left it."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    _falling(bd, x0, events)
+    out = sim.run(bd, T=1.0, **settings)
+    assert [(round(t, 9), name) for t, name in out.events][: len(wanted)] == wanted
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("by", ["relay", "handler"])
+def test_a_state_that_stands_still_at_its_limit(engine, by):
+    """It reached its limit again at each step, and the run was refused as one that chatters."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=0.0, max=1.0, name="x")
+    if by == "relay":
+        fills = bd.RELAY(1.0, 0.2, on=0.0, off=2.0, name="first")
+        bd.connect(x, fills)
+        bd.connect(fills, x)
+    else:
+
+        def fill(block, at):
+            at[x][:] = 1.0
+
+        late = bd.SUM("+-")
+        bd.connect(bd.TIME(), late[0])
+        bd.connect(bd.CONSTANT(0.5), late[1])
+        bd.connect(late, bd.EVENT("^", fill, name="first"))
+        bd.connect(bd.CONSTANT(0.0), x)
+    out = sim.run(bd, T=2.0)
+    assert out.status == "finished"
+    assert [(round(t, 9), name) for t, name in out.events] == [(0.5, "first"), (0.5, "x")]
+    assert out.x[-1, 0] == 1.0
+
+
 def test_two_events_closely_one_after_the_other(sim):
     bd = sim.blockdiagram()
     moving(bd)
@@ -336,6 +406,48 @@ def test_a_relay_without_hysteresis_chatters(sim):
     out = sim.run(bd, 3.0)
     assert out.status == "failed" and "hysteresis" in out.message
     assert out.t[-1] == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_several_that_chatter_together_are_named(engine):
+    """Three blocks that switch at the same time hid from one another that each of them chatters: the run had no end."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, rate = bd.INTEGRATOR(x0=0.5, name="x"), bd.SUM("+---")
+    bd.connect(bd.CONSTANT(1.5), rate[0])
+    for k in (1, 2, 3):
+        above = bd.COMPARE(">", 0.0, name=f"above{k}")
+        bd.connect(x, above)
+        bd.connect(above, rate[k])
+    bd.connect(rate, x)
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and "above" in out.message and "chatters" in out.message
+    assert out.t[-1] == pytest.approx(1 / 3, abs=1e-6) and len(out.events) == 12
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_events_that_cause_one_another_without_end_are_named(engine):
+    """Python's own recursion ended the run."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x = _falling(bd, 0.5, [("A", "v", 1.0)])
+    y = bd.INTEGRATOR(x0=-1.0, name="y")
+    bd.connect(bd.CONSTANT(0.0), y)
+
+    def lift(block, at):
+        at[y][:] = 1.0
+
+    def lower(block, at):
+        at[x][:] = at[y][:] = -1.0
+
+    for signal, handler, name in ((x, lift, "B"), (y, lower, "C")):
+        over = bd.SUM("+-")
+        bd.connect(signal, over[0])
+        bd.connect(bd.CONSTANT(0.5), over[1])
+        bd.connect(over, bd.EVENT("^", handler, name=name))
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and "without end at t = 0.5: " in out.message
+    assert {"A", "B", "C"} <= set(out.message.replace(",", "").replace(";", "").split())
 
 
 def test_stop_at_a_crossing(sim):

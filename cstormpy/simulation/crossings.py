@@ -33,7 +33,7 @@ class Crossings:
     ----------
     detectors : list of (function, block)
     before : list
-        What each has said last, None where it has just fired.
+        What each has said last, None where it has just fired and is near zero.
     fired_at : list of float
         When each has last done so.
     """
@@ -42,11 +42,12 @@ class Crossings:
         self.detectors = detectors
         self.before: list[float | None] = [None] * len(detectors)
         self.fired_at = [-math.inf] * len(detectors)
+        self._met_at = [math.nan] * len(detectors)  # where each has stood at the last event, before it was handled
         self._left_at = [math.nan] * len(detectors)  # where each has stood when it had fired
 
     def forget(self, i: int) -> None:
         """Leave out what is known of a detector that is no longer among the list."""
-        del self.before[i], self.fired_at[i], self._left_at[i]
+        del self.before[i], self.fired_at[i], self._met_at[i], self._left_at[i]
 
     def start(self, t: float, x: Array, resumed: bool) -> list[int]:
         """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there.
@@ -62,6 +63,16 @@ class Crossings:
         values = zip(self.before, self.detectors, strict=True)
         return [i for i, (v, (d, _)) in enumerate(values) if v is not None and v < 0.0 and getattr(d, "first", False)]
 
+    def arrive(self, t: float, x: Array, fired: list[int]) -> None:
+        """Note where detectors stand at an event, before it is handled; those that do not fire may be taken back."""
+        for i, (detector, _) in enumerate(self.detectors):
+            value, before = float(detector(t, x)), self.before[i]
+            self._met_at[i] = value
+            if i in fired or not settled(t, self.fired_at[i]):
+                continue
+            if before is None or not crossed(before, value, _direction(detector)):
+                self.before[i] = value
+
     def rearm(self, t: float, x: Array, fired: list[int]) -> list[int]:
         """Note the values anew after states or outputs have changed; those that just fired are to be seen later.
 
@@ -73,9 +84,14 @@ class Crossings:
             before, value = self.before[i], float(detector(t, x))
             if i in fired:
                 self.fired_at[i], self._left_at[i] = t, value
-                self.before[i] = max(value, roots.TINY) if _decided(detector) else None
-                if _decided(detector) and value < -_ROUNDING * abs(before or 0.0):
-                    across.append(i)
+                tells = abs(value) > _ROUNDING * abs(before or 0.0)
+                if _decided(detector):
+                    self.before[i] = max(value, 0.0)
+                    if tells and value < 0.0:
+                        across.append(i)
+                else:  # known again unless it has been found at zero, and left there
+                    moved = value != self._met_at[i] or before == self._met_at[i]
+                    self.before[i] = value if tells and moved else None
                 continue
             if before is None and t == self.fired_at[i] and value == self._left_at[i]:
                 continue  # it has fired just before; another event, at the same time, may drive it back, but has not

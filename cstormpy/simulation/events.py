@@ -13,9 +13,11 @@ from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.wiring import describe
 
-#: So many events of one block within so short a time (as SAME_TIME) are chattering, or accumulate as those of a ball
-#: that comes to rest: soon they would lie closer together than time can resolve, and one of them would be missed.
+#: Events of one block at so many times within so short a span (as SAME_TIME) are chattering, or accumulate as those of
+#: a ball that comes to rest: soon they would lie closer than time can resolve, and one of them would be missed.
 _CHATTER = ((100, 1e-7), (4, 1e-8))
+#: Events that cause one another at one time, more often than this, do so for ever.
+_CAUSED = 200
 #: Where the last so many events are of one block, and come so fast that more than these are ahead, a run has no end.
 _IN_A_ROW, _EVENTS_IN_VAIN = 1000, 5e5
 
@@ -68,12 +70,17 @@ def states_left(diagram: Diagram, states: dict[Any, Any]) -> Array:
 
 def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float) -> None:
     """Refuse events of the block that had the last one, if they have come too often to reach the end of the run."""
+    (newest, name), scale = events[-1], max(1.0, abs(t))
+    times = [newest]
+    for when, block in reversed(events):
+        if newest - when > _CHATTER[0][1] * scale:
+            break
+        if block == name and when < times[-1]:
+            times.append(when)
     for count, span in _CHATTER:
-        name = events[-1][1]
-        times = [when for when, block in events[-2 * count :] if block == name][-count:]
-        if len(times) == count and times[-1] - times[0] <= span * max(1.0, abs(t)):
+        if len(times) >= count and newest - times[count - 1] <= span * scale:
             raise DiagramError(
-                f"{name}: {count} events within {times[-1] - times[0]:.3g} s at t = {t:.9g}; the signal "
+                f"{name}: {count} events within {newest - times[count - 1]:.3g} s at t = {t:.9g}; the signal "
                 "chatters about zero: give the switch a hysteresis, or let the event move the state away"
             )
     if len(events) % _IN_A_ROW == 0:
@@ -87,3 +94,14 @@ def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float) ->
                 "signal chatters: give the switch a wider hysteresis, or sample it by a clock "
                 "(bd.ZOH(bd.clock(1000, 'Hz')) before it); locate=False lets blocks that have it switch at steps"
             )
+
+
+def refuse_endless(events: Sequence[tuple[float, str]], caused: int) -> None:
+    """Refuse events that cause one another at one time, of which so many have come, without end."""
+    if caused > _CAUSED:
+        t, name = events[-1]
+        names = list(dict.fromkeys(block for when, block in events[-_CAUSED:] if when == t))
+        raise DiagramError(
+            f"{name}: events cause one another without end at t = {t:.9g}: {', '.join(names)}; "
+            "let one of them leave the signals of the others where they are"
+        )

@@ -22,7 +22,7 @@ from cstormpy.errors import BlockError, CstormError
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.events import Event, at_bounds, refuse_chatter, states_left
+from cstormpy.simulation.events import Event, at_bounds, refuse_chatter, refuse_endless, states_left
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import Observation, Recording
 from cstormpy.simulation.repeatability import refuse_unrepeatable
@@ -73,6 +73,7 @@ class Run:
         self.error: CstormError | None = None
         self.events: list[Event] = []
         self.steps = 0
+        self._caused = 0  # events, one after the other, at the time of the present one
         #: What Ctrl-C does.
         self.interrupts = Interrupts()
         #: Whether it goes on from where another run stood, which has done what was due there.
@@ -361,6 +362,7 @@ class Run:
         self.t, self.x = t, x
         self._look_beyond(jumped)
         d.at(t, x)
+        self.crossings.arrive(t, x, fired)
         states = d.bd.state_map(x.copy(), simstate)
         for i in fired:
             detector, block = simstate.crossing_detectors[i]
@@ -385,8 +387,11 @@ class Run:
         self._begin_segment(jumped)
         further = self.crossings.rearm(self.t, self.x, fired)
         if further:  # as where one switch works another
+            self._caused += 1
+            refuse_endless(self.events, self._caused)
             self._event(self.t, self.x, further, jumped)
         else:
+            self._caused = 0
             self._observe(at_boundary=True)
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:

@@ -11,7 +11,8 @@
 
 The kick is a short pulse that starts the motion: at rest the laws that pump energy have nothing to push against. The
 law "pump" accelerates the cart so that it does work on the pole (Åström and Furuta 2000); "pfl" feeds energy to cart
-and pole together, which takes longer, on a third of the track.
+and pole together, which takes longer, on a third of the track. The law "lqr" holds it upright from a start nearby, as
+``q0=[0, 1.4]``; where it hangs the shorter way up changes sides, and with it the force, so that a run from there fails.
 """
 
 from __future__ import annotations

@@ -11,6 +11,8 @@
 
 The kick is a short pulse that starts the motion: at rest the laws that pump energy have nothing to push against. The
 law "pump" accelerates the arm so that it does work on the pendulum, as Åström and Furuta (2000) do.
+The law "lqr" holds it upright from a start nearby, as ``q0=[0, 1.5]``; where it hangs the shorter way up changes sides,
+and with it the torque, so that a run from there fails.
 """
 
 from __future__ import annotations

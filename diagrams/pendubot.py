@@ -10,6 +10,8 @@
       +--> view         +--law, phase--> scope_law, scope_phase
 
 The kick is a short pulse that starts the motion: at rest the laws that pump energy have nothing to push against.
+The law "lqr" holds it upright from a start nearby, as ``q0=[1.5, 0.1]``; where it hangs the shorter way up changes
+sides, and with it the torque, so that a run from there fails.
 """
 
 from __future__ import annotations

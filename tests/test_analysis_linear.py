@@ -1,6 +1,7 @@
 """Linear models and operating points of diagrams: against known matrices, closed forms and differences."""
 
 import importlib
+import itertools
 import math
 
 import numpy as np
@@ -239,6 +240,28 @@ def test_figures_call_joints_by_their_names():
         assert [label for label in shown if label != "phase [°]"] == labels
         texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
         assert texts == ["law.elbow.tau", "plant.elbow.tau"]
+
+
+def test_a_step_of_what_grows_ends_while_the_rest_can_be_seen():
+    """It lasted eight of the slowest time constants, until 1e63."""
+    model = LinearModel.of([[-0.1, 0.0], [0.0, 4.0]], [[1.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]])
+    response = model.step()
+    assert response.t[-1] == pytest.approx(2.0) and abs(response.y).max() < 1e3
+    still = LinearModel.of([[-0.1, 0.0], [0.0, 0.0]], [[1.0], [1.0]], [[1.0, 0.0]])
+    assert still.step().t[-1] == pytest.approx(80.0)
+
+
+def test_figures_of_many_outputs_and_inputs_can_be_read():
+    """All steps shared one small figure, and names of many lines covered them."""
+    n = 7
+    model = LinearModel.of(-np.eye(n), np.eye(n), np.eye(n))
+    for figure in (model.plot("step"), model.plot()):
+        figure.draw_without_rendering()
+        first = figure.axes[0]
+        boxes = [axes.get_tightbbox() for axes in figure.axes]
+        assert all(below.y1 <= above.y0 for above, below in itertools.pairwise(boxes))
+        assert first.get_window_extent().height > 100
+        assert not first.get_legend().get_window_extent().overlaps(first.get_window_extent())
 
 
 def test_poles_and_responses_of_a_known_oscillator():

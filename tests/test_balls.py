@@ -195,6 +195,20 @@ def test_a_robot_on_a_free_base_is_pinocchios():
     assert_close(mech.inverse_dynamics(q, qd, qdd), E.T @ pin.rnea(model, data, x, v, a), 1e-10)
 
 
+def test_nothing_drives_a_free_base_unless_it_is_said(caplog):
+    """A robot on its feet had motors at its trunk: a plant took 14 torques of a quadruped with 8 motors."""
+    text = FLYING.format(kind="continuous")
+    mech = cs.Mechanism.from_urdf(text, floating=True)
+    assert mech.actuated == ("shoulder",)
+    assert cs.Mechanism.from_urdf(FLYING.format(kind="floating")).actuated == ()
+    led = cs.Mechanism.from_urdf(text, floating=True, active=["hull"])
+    assert led.active == mech.names[:6] and led.actuated == mech.names
+    assert cs.Mechanism.from_urdf(text, floating=True, actuated=["hull"]).actuated == mech.names[:6]
+    assert cs.Mechanism.from_urdf(mech.to_urdf()).actuated == ("shoulder",) and not caplog.messages
+    led.with_drive(active=[]).to_urdf()
+    assert "say it again: Mechanism.from_urdf(path, actuated=['hull[0]'," in caplog.messages[-1]
+
+
 def test_floating_joints_inside_a_tree():
     mech = cs.Mechanism.from_urdf(FLYING.format(kind="floating"))
     assert mech.joint("shoulder") == cs.Free(name="shoulder")

@@ -264,6 +264,31 @@ def test_a_log_is_a_frame_a_dict_or_several():
     assert_close(cs.identify(truth, renamed, signals={"q": "angles", "tau": "motors"}).values, want, 1e-12)
 
 
+@pytest.mark.parametrize("label", ["{quantity}[{j}]", "{joint}.{quantity}"])
+def test_a_file_of_another_program_is_a_log(tmp_path, label):
+    """Columns that a frame is asked for were refused of a file, by a message that named these very columns."""
+    truth = library.acrobot()
+    log = a_log(truth)
+    columns = {
+        label.format(quantity=quantity, j=j, joint=joint): log[quantity][:, j]
+        for quantity in ("q", "qd", "qdd", "tau")
+        for j, joint in enumerate(truth.names)
+    }
+    header = ",".join(("t", *columns))
+    path = tmp_path / "log.csv"
+    np.savetxt(
+        path,
+        np.column_stack([np.arange(len(log["q"])), *columns.values()]),
+        fmt="%.17g",
+        delimiter=",",
+        header=header,
+        comments="",
+    )
+    assert_close(cs.identify(truth, cs.load(path)).values, cs.identify(truth, log).values, 1e-12)
+    with pytest.raises(cs.InvalidType, match=r"got '.*log\.csv'; as .*, or cs\.load\(path\) of a file"):
+        cs.identify(truth, str(path))
+
+
 def test_a_run_is_a_log():
     truth = library.pendulum().with_parameters({"joint1.damping": 0.3})
     sim = cs.Simulation(live=False)

@@ -548,6 +548,17 @@ def test_a_law_that_is_no_law_is_refused_by_name():
         sim.blockdiagram().CONTROLLER(ACROBOT, 3.0)
 
 
+def test_an_object_without_torque_is_told_what_a_law_has():
+    class Own:
+        def control(self, t, q, qd):
+            return 0.0
+
+    bd = cs.Simulation(live=False).blockdiagram()
+    for laws in (Own(), {"own": Own()}):
+        with pytest.raises(cs.InvalidType, match=r"got an Own; write a class with the method torque, derived from"):
+            bd.CONTROLLER("acrobot", laws)
+
+
 def test_a_law_that_takes_something_else_is_refused_when_it_is_wired():
     class Holding:
         def torque(self, q, qd):

@@ -285,8 +285,7 @@ def _instead(value: Any) -> str:
     """Say what was given for a law, and how to make one of it."""
     if isinstance(value, type):
         return f"got {shown(value)}; make one of it, as in {value.__name__}(mech)"
-    hint = "; write a class with the method torque, derived from cstormpy.control.Law" if callable(value) else ""
-    return f"got {shown(value)}{hint}"
+    return f"got {shown(value)}; write a class with the method torque, derived from cstormpy.control.Law"
 
 
 def _checked(laws: Mapping[str, Law]) -> dict[str, Law]:

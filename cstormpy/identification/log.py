@@ -220,15 +220,15 @@ def _parts(mech: Mechanism, q: Array, at: NDArray[np.int64]) -> list[NDArray[np.
 def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: str) -> Array | None:
     """Return (N, n) of a quantity, or None where a log has none."""
     if hasattr(data, "signal") and hasattr(data, "t"):
-        found = data.signal(signal) if signal else None
+        found = data.signal(signal) if signal else _from_columns(mech, data.columns(), name)
     elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
-        found = _from_frame(mech, data, name, signal)
+        found = _from_columns(mech, {str(column): data[column] for column in data.columns}, name, signal)
     elif isinstance(data, Mapping):
         found = data.get(signal or name)
     else:
         raise InvalidType(
             f"{what}: expected a run, a frame of pandas or a dict of arrays, got {shown(data)}; as "
-            "{'t': t, 'q': q, 'tau': tau}"
+            "{'t': t, 'q': q, 'tau': tau}, or cs.load(path) of a file"
         )
     if found is None:
         return None
@@ -248,30 +248,22 @@ def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: s
     return array
 
 
-def _from_frame(mech: Mechanism, frame: Any, name: str, signal: str | None) -> Array | None:
-    """Return columns of a frame: "<joint>.q" for each joint, or "q[0]", "q[1]", …, as a run's have a signal."""
-    columns = [str(column) for column in frame.columns]
+def _from_columns(mech: Mechanism, columns: Mapping[str, Any], name: str, signal: str | None = None) -> Array | None:
+    """Return what columns tell: "<joint>.q" for each joint, or "q[0]", "q[1]", …, as a run's have a signal."""
     found = {joint: f"{joint}.{name}" for joint in mech.names}
     if signal is None and any(label in columns for label in found.values()):
-        lacking = [label for label in found.values() if label not in columns]
-        if name == "tau":  # where there is no motor there may be no column
-            wide = np.zeros((len(frame), mech.n))
-            for j, joint in enumerate(mech.names):
-                if found[joint] in columns:
-                    wide[:, j] = frame[found[joint]]
-                elif mech.actuated_mask[j]:
-                    raise unknown_name("column", found[joint], columns)
-            return wide
-        if lacking:
-            raise unknown_name("column", lacking[0], columns)
-        return np.column_stack([np.asarray(frame[label], dtype=float) for label in found.values()])
+        there = {joint: np.asarray(columns[label], dtype=float) for joint, label in found.items() if label in columns}
+        for joint, label in found.items():  # where there is no motor there may be no column of its torque
+            if joint not in there and (name != "tau" or mech.actuated_mask[mech.names.index(joint)]):
+                raise unknown_name("column", label, columns)
+        nothing = np.zeros_like(next(iter(there.values())))
+        return np.column_stack([there.get(joint, nothing) for joint in mech.names])
     label = signal or name
-    several = [f"{label}[{k}]" for k in range(mech.n)]
-    several = [column for column in several if column in columns]
+    several = [columns[key] for key in (f"{label}[{k}]" for k in range(mech.n)) if key in columns]
     if several:
-        return np.column_stack([np.asarray(frame[column], dtype=float) for column in several])
+        return np.column_stack([np.asarray(column, dtype=float) for column in several])
     if label in columns:
-        return np.asarray(frame[label], dtype=float)
+        return np.asarray(columns[label], dtype=float)
     if signal is not None:
         raise unknown_name("column", signal, columns)
     return None

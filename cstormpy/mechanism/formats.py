@@ -124,7 +124,7 @@ class Formats:
         gravity : array_like, (3,)
             In the base's frame, whose z points up by the custom of ROS [m/s^2].
         actuated, active
-            As of the constructor.
+            As of the constructor, but that a floating joint, and a root that moves freely, has no motor unless said.
         mimic : {"free", "hold"}
             Whether joints that mimic others move on their own, or follow these by a `Coupling`, without motors of their
             own unless `actuated` says so. Those that follow a fixed joint, or another by a ratio of 0, are fixed

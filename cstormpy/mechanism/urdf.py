@@ -54,12 +54,20 @@ def from_urdf(
     except CstormError as error:
         raise FileFormatError(f"{'' if path is None else f'{path}: '}{error}") from None
     mech = Mechanism(links, gravity, actuated, active, couplings)
-    if couplings and actuated is None:
-        followers = {coupling.joint for coupling in couplings}
-        mech = mech.with_drive(actuated=[name for name in mech.actuated if name not in followers])
+    if actuated is None:
+        mech = mech.with_drive(actuated=[name for name in mech.names if name in (*driven(mech), *mech.active)])
     robot.notes.say("URDF" if path is None else path.name)
     say_degrees(mech.freedoms, mech.names, [0.0] * mech.n)
     return mech
+
+
+def driven(mech: Mechanism) -> tuple[str, ...]:
+    """Return the coordinates that a reader gives a motor unless told: all but followers and floating joints."""
+    idle = {loop.joint for loop in mech.loops if isinstance(loop, Coupling)}
+    for link in mech.links:
+        if isinstance(link.joint, Free):
+            idle.update(mech.names[mech.coordinates(link.joint.name or link.name)])
+    return tuple(name for name in mech.names if name not in idle)
 
 
 def _refuse_by_name(name: str) -> None:

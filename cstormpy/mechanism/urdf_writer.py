@@ -26,7 +26,7 @@ from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.reader_notes import fresh_name
 from cstormpy.mechanism.rotations import roll_pitch_yaw
-from cstormpy.mechanism.urdf import NO_LIMIT, WORLD
+from cstormpy.mechanism.urdf import NO_LIMIT, WORLD, driven
 from cstormpy.reporting import notice
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -230,10 +230,9 @@ def _say_what_is_left_out(mech: Mechanism) -> None:
     lost = []
     if tuple(mech.gravity.tolist()) != GRAVITY:
         lost.append(f"gravity=({', '.join(f'{g:g}' for g in mech.gravity)})")
-    followers = {loop.joint for loop in mech.loops if isinstance(loop, Coupling)}
-    if followers:
+    if any(isinstance(loop, Coupling) for loop in mech.loops):
         lost.append("mimic='hold'")
-    if mech.actuated != tuple(name for name in mech.names if name not in followers):
+    if mech.actuated != driven(mech):
         lost.append(f"actuated={list(mech.actuated)}")
     if mech.active:
         lost.append(f"active={list(mech.active)}")

@@ -104,7 +104,10 @@ class Solution:
         return found.samples.at(t.grid)
 
     def at(self, times: ArrayLike) -> Samples:
-        """Return position, rate, acceleration and torque of all joints at times (N,), or at a time (N = 1)."""
+        """Return position, rate, acceleration and torque of all joints at times (N,), or at a time (N = 1).
+
+        Times before the start or after the end are taken as these.
+        """
         t = finite_array(times if np.ndim(times) else np.array([times]), "times", (None,))
         return dense(self.problem, self.spline, self.samples, np.clip(t, 0.0, self.duration))
 

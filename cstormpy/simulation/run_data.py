@@ -272,9 +272,21 @@ def _figure_of(out: RunData, names: Sequence[str]) -> Figure:
         axis.set_title(_plain(title), fontsize="medium", loc="left")
         axis.grid(alpha=0.3)
         if len(columns) > 1:
-            axis.legend(fontsize="small", loc="best")
+            add_legend(axis, fontsize="small")
     axes[-1, 0].set_xlabel("t [s]")
     return figure
+
+
+MOST_INSIDE, MOST_BELOW = 4, 8
+"""Lines whose names find a place among them, and names that stand below each other beside a plot."""
+
+
+def add_legend(axis: Any, **options: Any) -> None:
+    """Name the lines of an axis: inside of it, or beside it where the names would cover the lines."""
+    count = len(axis.lines)
+    if count > MOST_INSIDE:
+        options |= {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": -(-count // MOST_BELOW)}
+    axis.legend(**options)
 
 
 def _name_values(axis: Any, names: Sequence[str], values: Any) -> None:

@@ -144,7 +144,7 @@ class LinearModel:
         Parameters
         ----------
         T : float, optional
-            How long [s]; unless given, eight times the slowest time constant.
+            How long [s]; unless given, eight times the slowest time constant, or the fastest one that grows.
         samples : int
             How many there are; of a sampled model at most, every period or each second, third and so on.
         """

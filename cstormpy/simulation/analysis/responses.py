@@ -13,12 +13,16 @@ from numpy.typing import ArrayLike
 from cstormpy.arguments import one_of
 from cstormpy.arrays import Array, describe, is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
+from cstormpy.simulation.run_data import add_legend
 
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.linear import LinearModel
 
-#: A response lasts so many of the slowest time constants, or periods of the slowest swing that does not decay.
+#: A response lasts so many of the slowest time constants, or periods of the slowest swing that does not decay, and no
+#: more than so many of the fastest growth.
 _CONSTANTS = 8.0
+#: Width of figures, height of each plot in them, and the least of a figure [inches].
+_WIDTH, _HEIGHT, _LEAST_HEIGHT = 6.4, 2.2, 4.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +50,9 @@ class Response:
         import matplotlib.pyplot as plt
 
         if axes is None:
-            _, axes = plt.subplots(len(self.outputs), 1, sharex=True, squeeze=False, layout="constrained")
+            count = len(self.outputs)
+            size = (_WIDTH, max(_LEAST_HEIGHT, _HEIGHT * count))
+            _, axes = plt.subplots(count, 1, sharex=True, squeeze=False, layout="constrained", figsize=size)
         drawn = np.ravel(axes)
         if drawn.size != len(self.outputs):
             raise ShapeError(f"plot: axes: expected one for each of {len(self.outputs)} outputs, got {drawn.size}")
@@ -56,7 +62,7 @@ class Response:
             panel.set_ylabel(self.captions.get(name, name))
             panel.grid(alpha=0.3)
         drawn[0].set_title("Response to a unit step")
-        drawn[0].legend(title="input")
+        add_legend(drawn[0], title="input")
         drawn[-1].set_xlabel("t [s]")
         return drawn[0].figure
 
@@ -115,7 +121,10 @@ def _duration(model: LinearModel) -> float:
     poles = model.rates_of_decay[np.isfinite(model.rates_of_decay)]
     rates, swings = np.abs(poles.real), np.abs(poles.imag)
     slow = [1.0 / r for r in rates if r > 1e-6] + [2.0 * np.pi / (_CONSTANTS * w) * 2.0 for w in swings if w > 1e-6]
-    return _CONSTANTS * max(slow, default=1.0)
+    growth = max(poles.real, default=0.0)
+    # what grows leaves the rest behind, and soon all that can be drawn
+    longest = _CONSTANTS / growth if growth > 1e-6 else np.inf
+    return min(_CONSTANTS * max(slow, default=1.0), longest)
 
 
 KINDS = ("bode", "step")
@@ -135,7 +144,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
     w = frequencies_of(model) if omega is None else np.atleast_1d(np.asarray(omega, dtype=float))
     response = model.frequency_response(w)
     rows = 2 * len(model.outputs)
-    _, axes = plt.subplots(rows, 1, sharex=True, squeeze=False, layout="constrained", figsize=(6.4, 2.2 * rows))
+    _, axes = plt.subplots(rows, 1, sharex=True, squeeze=False, layout="constrained", figsize=(_WIDTH, _HEIGHT * rows))
     for i, output in enumerate(model.outputs):
         above, below = axes[2 * i, 0], axes[2 * i + 1, 0]
         for j, source in enumerate(model.inputs):
@@ -150,7 +159,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
         for panel in (above, below):
             panel.grid(alpha=0.3, which="both")
     axes[0, 0].set_title("Frequency response")
-    axes[0, 0].legend(title="input")
+    add_legend(axes[0, 0], title="input")
     axes[-1, 0].set_xlabel("ω [rad/s]")
     return axes[0, 0].figure
 

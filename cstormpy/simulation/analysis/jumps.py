@@ -16,7 +16,7 @@ from cstormpy.graph.differences import MOVED
 from cstormpy.graph.look_ups import SEARCH
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import EQUAL, SELECT, UNEQUAL
-from cstormpy.graph.switching_functions import JUMPING, only_bends
+from cstormpy.graph.switching_functions import may_jump, only_bends
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.run_start import corners_of
@@ -181,7 +181,7 @@ def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int
         primitive = node.primitive
         if not primitive.named or primitive in _UNFOUND:
             return False
-        if primitive in JUMPING and node.index not in program.switched:
+        if may_jump(primitive) and node.index not in program.switched:
             return False
         stack += [a for a in node.args if isinstance(a, Node)]
     return True

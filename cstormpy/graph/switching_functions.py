@@ -25,6 +25,8 @@ _MOST = 1e300
 #: Numbers that are compared may be off by this part of them, as operations are fused; and what is added to others, so
 #: that they are never zero, but change their sign with what switches.
 _ROUNDED, _TINY = 1e-15, 1e-290
+#: So many binary digits of a rounded number are looked at, which tell several jumps within a step from none.
+_DIGITS = 4
 
 
 def _of_comparison(node: Node, a: Any, b: Any) -> Any:
@@ -33,11 +35,11 @@ def _of_comparison(node: Node, a: Any, b: Any) -> Any:
     return a - b + where(node, least, -least)
 
 
-def _of_parts(node: Node, a: Any, b: Any = 1.0) -> Any:
-    """Return how far a / b is from a whole number, with a sign that changes with the number below."""
+def _of_parts(node: Node, a: Any, b: Any = 1.0) -> list[Any]:
+    """Return how far a / b is from a whole number, with signs that change with the number below."""
     ratio = a / b
     whole = node if node.primitive in (p.FLOOR, p.CEIL, p.TRUNC) else p.apply(p.ROUND, (a - node) / b)
-    return _sign_of(whole) * (_apart(ratio, p.apply(p.ROUND, ratio)) + _TINY)
+    return _with_signs_of(whole, _apart(ratio, p.apply(p.ROUND, ratio)) + _TINY)
 
 
 def _apart(a: Any, b: Any) -> Any:
@@ -45,9 +47,14 @@ def _apart(a: Any, b: Any) -> Any:
     return where(a >= b, a - b, b - a)
 
 
-def _of_nearest(node: Node, a: Any) -> Any:
-    """Return how far a number is from the middle between two whole ones, with a sign that changes with the nearest."""
-    return _sign_of(node) * (0.5 - abs(a - node) + _ROUNDED)
+def _of_nearest(node: Node, a: Any) -> list[Any]:
+    """Return how far a number is from the middle between two whole ones, with signs that change with the nearest."""
+    return _with_signs_of(node, 0.5 - abs(a - node) + _ROUNDED)
+
+
+def _with_signs_of(whole: Any, distance: Any) -> list[Any]:
+    """Return a distance with the signs of a whole number's last digits, so that several jumps at once are seen."""
+    return [_sign_of(p.apply(p.FLOOR, 0.5**k * whole)) * distance for k in range(_DIGITS)]
 
 
 def _sign_of(whole: Any) -> Any:
@@ -68,7 +75,8 @@ def _numbers_of(node: Node) -> list[Any]:
     if is_count(node.primitive):
         return _of_count(node, *node.args)
     number_of = _NUMBER_OF.get(node.primitive)
-    numbers = [] if number_of is None else [number_of(node, *node.args)]
+    found = [] if number_of is None else number_of(node, *node.args)
+    numbers = found if isinstance(found, list) else [found]
     if node.primitive is p.SIGN:  # which is 0 between
         numbers.append(node.args[0] + where(node.args[0] >= 0.0, _TINY, -_TINY))
     return numbers

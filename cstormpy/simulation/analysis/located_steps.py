@@ -215,10 +215,11 @@ class LocatingRun(Run):
 
     def _give_up(self, switches: list[int], t: float) -> None:
         for switch in self._forget(switches):
-            if switch.jumps:
+            told = f"{switch.name} jumps to and fro at t = "
+            if switch.jumps and not any(note.startswith(told) for note in self.notes):
                 self.notes.append(
-                    f"{switch.name} jumps to and fro at t = {t:.6g}; that it does so earlier or later is not in the "
-                    "derivative, which can be far off: make it smooth there"
+                    f"{told}{t:.6g}; that it does so earlier or later is not in the derivative, which can be far off: "
+                    "make it smooth there"
                 )
 
     def _forget(self, switches: list[int]) -> list[Switch]:

@@ -125,6 +125,7 @@ def test_as_many_runs_are_made_as_were_allowed(sim):
         ({"bound": (-5.0, -3.0)}, UnknownName, "tune: option 'bound' does not exist; did you mean 'bounds'"),
         ({"max_runs": "many"}, InvalidType, "max_runs: expected a whole number, got 'many'"),
         ({"max_runs": 0}, InvalidValue, "max_runs: expected at least 1"),
+        ({"apply": "no"}, InvalidType, "apply: expected True or False, got 'no'"),
         ({"tol": -1.0}, InvalidValue, "tol: expected a positive number"),
         ({"tol": "fine"}, InvalidType, "tol: expected a positive number"),
     ],

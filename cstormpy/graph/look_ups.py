@@ -59,6 +59,11 @@ def entry(place: Number, table: Sequence[Number]) -> Number:
     return apply(_entry(len(table)), place, *table)
 
 
+def is_count(primitive: Primitive) -> bool:
+    """Tell whether a primitive is one by which `count_not_above` counts the entries of a list."""
+    return primitive.of_table and primitive.name.startswith("count ")
+
+
 @functools.cache
 def _count(size: int, strictly: bool) -> Primitive:
     sign, kind = ("<", "olt") if strictly else ("<=", "ole")

@@ -54,8 +54,8 @@ def _exclusive(a: Any, b: Any) -> Any:
 
 
 def _heaviside(a: Any, at_zero: Any) -> Any:
-    found = where(elementwise(p.GREATER, a, 0.0), 1.0, where(elementwise(p.EQUAL, a, 0.0), at_zero, 0.0))
-    return where(_is_nan(a), math.nan, found)
+    at_most = where(elementwise(p.GREATER, 0.0, a), 0.0, elementwise(p.ADD, at_zero, a))  # which is 0, or no number
+    return where(elementwise(p.GREATER, a, 0.0), 1.0, at_most)
 
 
 def _elementary(primitive: p.Primitive) -> Callable[[Any], Any]:

@@ -383,7 +383,6 @@ TANH = _library("tanh", lambda r, a: (1.0 - r * r,))
 ASINH = _library("asinh", lambda r, a: (1.0 / apply(SQRT, a * a + 1.0),), "arcsinh")
 ACOSH = _library("acosh", lambda r, a: (1.0 / apply(SQRT, a * a - 1.0),), "arccosh")
 ATANH = _library("atanh", lambda r, a: (1.0 / (1.0 - a * a),), "arctanh")
-CBRT = _library("cbrt", lambda r, a: (1.0 / (3.0 * r * r),))
 EXP2 = _library("exp2", lambda r, a: (r * math.log(2.0),))
 LOG2 = _library("log2", lambda r, a: (1.0 / (a * math.log(2.0)),))
 LOG10 = _library("log10", lambda r, a: (1.0 / (a * math.log(10.0)),))
@@ -391,11 +390,11 @@ HYPOT = _library("hypot", lambda r, a, b: (a / r, b / r), arity=2)
 
 
 def _root_along(root: Number, rate: Rule) -> Number:
-    """Return the rate of a square root: 0 where its argument stays, at 0 too, where the slope is infinite."""
-    along = rate(root.args[0])
+    """Return the rate of a root: 0 where its argument stays, at 0 too, where the slope is infinite."""
+    along, slope = rate(root.args[0]), root.primitive.partials(root, *root.args)[0]
     if not isinstance(along, Symbol):
-        return along * (0.5 / root) if along else 0.0
-    return apply(SELECT, apply(EQUAL, along, 0.0), 0.0, along * (0.5 / root))
+        return along * slope if along else 0.0
+    return apply(SELECT, apply(EQUAL, along, 0.0), 0.0, along * slope)
 
 
 SQRT: Primitive = _define(
@@ -407,6 +406,7 @@ SQRT: Primitive = _define(
     lambda r, a: (0.5 / r,),
     along=_root_along,
 )
+CBRT = _library("cbrt", lambda r, a: (1.0 / (3.0 * r * r),), along=_root_along)
 
 
 def _simplify_power(a: Number, b: Number) -> Number | None:

@@ -1,8 +1,9 @@
 """Finds the switching functions of expressions: numbers at whose zeros what is made of them jumps or has a kink.
 
-A selection chooses anew where the two numbers that its condition compares are equal; an absolute value, the greater and
-the lesser of two numbers have a kink where what they choose by is zero; roundings and remainders jump at many places,
-an angle where it has gone half round.
+A selection chooses anew where the two numbers that its condition compares are equal; an absolute value, the greater
+and the lesser of two numbers have a kink where what they choose by is zero, a cube root a slope without bound.
+Roundings and remainders jump at many places, an angle where it has gone half round, a tangent at its poles, a count of
+the entries of a list at each of them.
 """
 
 from __future__ import annotations
@@ -14,15 +15,18 @@ from typing import Any
 import numpy as np
 
 from cstormpy.graph import primitives as p
+from cstormpy.graph.look_ups import entry, is_count
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive, where
 
 #: What has a kink and does not jump.
-_BENDING = frozenset({p.ABS, p.MAXIMUM, p.MINIMUM})
+_BENDING = frozenset({p.ABS, p.MAXIMUM, p.MINIMUM, p.CBRT})
 #: Beyond this they stay what they are: nobody takes a limit that is infinite for a signal that is not finite.
 _MOST = 1e300
 #: Numbers that are compared may be off by this part of them, as operations are fused; and what is added to others, so
 #: that they are never zero, but change their sign with what switches.
 _ROUNDED, _TINY = 1e-15, 1e-290
+#: So many binary digits of a rounded number are looked at, which tell several jumps within a step from none.
+_DIGITS = 4
 
 
 def _of_comparison(node: Node, a: Any, b: Any) -> Any:
@@ -31,16 +35,26 @@ def _of_comparison(node: Node, a: Any, b: Any) -> Any:
     return a - b + where(node, least, -least)
 
 
-def _of_parts(node: Node, a: Any, b: Any = 1.0) -> Any:
-    """Return how far a / b is from a whole number, with a sign that changes with the number below."""
+def _of_parts(node: Node, a: Any, b: Any = 1.0) -> list[Any]:
+    """Return how far a / b is from a whole number, with signs that change with the number below."""
     ratio = a / b
-    whole = node if node.primitive in (p.FLOOR, p.CEIL, p.TRUNC) else p.apply(_WHOLE[node.primitive], ratio)
-    return _sign_of(whole) * (abs(ratio - p.apply(p.ROUND, ratio)) + _TINY)
+    whole = node if node.primitive in (p.FLOOR, p.CEIL, p.TRUNC) else p.apply(p.ROUND, (a - node) / b)
+    return _with_signs_of(whole, _apart(ratio, p.apply(p.ROUND, ratio)) + _TINY)
 
 
-def _of_nearest(node: Node, a: Any) -> Any:
-    """Return how far a number is from the middle between two whole ones, with a sign that changes with the nearest."""
-    return _sign_of(node) * (0.5 - abs(a - node) + _ROUNDED)
+def _apart(a: Any, b: Any) -> Any:
+    """Return the distance of two numbers, with a slope where they are equal too."""
+    return where(a >= b, a - b, b - a)
+
+
+def _of_nearest(node: Node, a: Any) -> list[Any]:
+    """Return how far a number is from the middle between two whole ones, with signs that change with the nearest."""
+    return _with_signs_of(node, 0.5 - abs(a - node) + _ROUNDED)
+
+
+def _with_signs_of(whole: Any, distance: Any) -> list[Any]:
+    """Return a distance with the signs of a whole number's last digits, so that several jumps at once are seen."""
+    return [_sign_of(p.apply(p.FLOOR, 0.5**k * whole)) * distance for k in range(_DIGITS)]
 
 
 def _sign_of(whole: Any) -> Any:
@@ -48,19 +62,42 @@ def _sign_of(whole: Any) -> Any:
     return 1.0 - 2.0 * (whole - 2.0 * p.apply(p.FLOOR, 0.5 * whole))
 
 
-_WHOLE = {p.MOD: p.FLOOR, p.FMOD: p.TRUNC}
+def _of_count(node: Node, a: Any, *table: Any) -> list[Any]:
+    """Return how far a number is from the nearest entry, with signs of which one changes at each, as in Gray's code."""
+    last = float(len(table) - 1)
+    beside = [entry(p.apply(p.MINIMUM, p.apply(p.MAXIMUM, node - k, 0.0), last), table) for k in (1.0, 0.0)]
+    apart = p.apply(p.MINIMUM, *(_apart(a, x) for x in beside)) + _TINY
+    return [_sign_of(p.apply(p.FLOOR, 0.5**k * (0.5 * node) + 0.5)) * apart for k in range(len(table).bit_length())]
+
+
+def _numbers_of(node: Node) -> list[Any]:
+    """Return the numbers at whose zeros a node switches, none if it does not."""
+    if is_count(node.primitive):
+        return _of_count(node, *node.args)
+    number_of = _NUMBER_OF.get(node.primitive)
+    found = [] if number_of is None else number_of(node, *node.args)
+    numbers = found if isinstance(found, list) else [found]
+    if node.primitive is p.SIGN:  # which is 0 between
+        numbers.append(node.args[0] + where(node.args[0] >= 0.0, _TINY, -_TINY))
+    return numbers
+
+
 _NUMBER_OF: dict[p.Primitive, Callable[..., Any]] = {
     **dict.fromkeys((p.GREATER, p.AT_LEAST), _of_comparison),
     **dict.fromkeys((p.MAXIMUM, p.MINIMUM), lambda node, a, b: a - b),
-    p.ABS: lambda node, a: a,
+    **dict.fromkeys((p.ABS, p.CBRT), lambda node, a: a),
+    p.TAN: lambda node, a: p.apply(p.COS, a),
     p.COPYSIGN: lambda node, a, b: b + where(p.apply(p.COPYSIGN, 1.0, b) > 0.0, _TINY, -_TINY),
     p.SIGN: lambda node, a: a + where(a > 0.0, _TINY, -_TINY),
     p.ATAN2: lambda node, y, x: where(x > 0.0, abs(y) + _TINY, y + where(y >= 0.0, _TINY, -_TINY)),
     **dict.fromkeys((p.FLOOR, p.CEIL, p.TRUNC, p.MOD, p.FMOD), _of_parts),
     p.ROUND: _of_nearest,
 }
-#: What may jump, at places that `switching_functions` finds.
-JUMPING = frozenset(_NUMBER_OF) - _BENDING
+
+
+def may_jump(primitive: p.Primitive) -> bool:
+    """Tell whether what a primitive gives may jump, at places that `switching_functions` finds."""
+    return is_count(primitive) or (primitive in _NUMBER_OF and primitive not in _BENDING)
 
 
 def switching_functions(outputs: Iterable[object], moving: Collection[str]) -> list[tuple[list[Node], Node, bool]]:
@@ -89,11 +126,7 @@ def switching_functions(outputs: Iterable[object], moving: Collection[str]) -> l
         if not any(isinstance(a, Node) and a.index in changes for a in node.args):
             continue
         changes.add(node.index)
-        number_of = _NUMBER_OF.get(node.primitive)
-        numbers = [] if number_of is None else [number_of(node, *node.args)]
-        if node.primitive is p.SIGN:  # which is 0 between
-            numbers.append(node.args[0] + where(node.args[0] >= 0.0, _TINY, -_TINY))
-        for number in numbers:
+        for number in _numbers_of(node):
             if isinstance(number, Node):
                 found.setdefault(number.index, ([], _finite(number)))[0].append(node)
     jumping = _jumping(nodes, {node.index for together, _ in found.values() for node in together})

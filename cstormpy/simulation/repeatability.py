@@ -48,7 +48,7 @@ def unrepeatable(diagram: Any, t: float, x: Array, remembering: bool = False) ->
     remembering : bool
         Whether to ask functions with a memory too, which a look may change.
     """
-    suspects = [entry for entry in diagram.order if _may_differ(entry[0], remembering)]
+    suspects = [entry for entry in diagram.order if is_of_user(entry[0], remembering)]
     if not suspects or not diagram.nstates:
         return None
     diagram.at(t, x)
@@ -61,7 +61,8 @@ def unrepeatable(diagram: Any, t: float, x: Array, remembering: bool = False) ->
     return None if np.array_equal(first, second, equal_nan=True) else found[0]
 
 
-def _may_differ(b: Any, remembering: bool) -> bool:
+def is_of_user(b: Any, remembering: bool = True) -> bool:
+    """Tell whether what a block computes is a user's own: a function, a law, a block; or only one without a memory."""
     kind = b.__class__
     if is_of(kind, Function):
         return remembering or b.userdata is None

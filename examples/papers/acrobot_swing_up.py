@@ -51,7 +51,7 @@ def main(folder="."):
         asked = problem(shoulder)
         guess = asked.first_guess()
         before = asked.programme().cost(guess)
-        solution = asked.solve(starts=8, seed=0)
+        solution = asked.solve(starts=16, seed=0)
         end = solution.samples
         comes = f"{end.q[-1, 0]:<10.4f}{end.qd[-1, 0]:.4f}"
         print(f"Fig. {number:<3}{shoulder:<8}{before:<17.1f}{solution.cost:<10.3f}{comes}")

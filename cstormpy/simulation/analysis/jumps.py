@@ -6,19 +6,20 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from bdsim.blocks.functions import Function, Interpolate
+from bdsim.blocks.functions import Interpolate
 from bdsim.blocks.sources import Piecewise, Ramp, Step, WaveForm
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError
 from cstormpy.graph.differences import MOVED
-from cstormpy.graph.look_ups import SEARCH
+from cstormpy.graph.look_ups import SEARCH, SEARCH_BELOW
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
-from cstormpy.graph.primitives import EQUAL, SELECT, UNEQUAL
-from cstormpy.graph.switching_functions import JUMPING, only_bends
+from cstormpy.graph.primitives import DIV, EQUAL, SELECT, UNEQUAL
+from cstormpy.graph.switching_functions import may_jump, only_bends
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.repeatability import is_of_user
 from cstormpy.simulation.run_start import corners_of
 from cstormpy.simulation.step_control import JUMP_WIDTH
 
@@ -154,13 +155,12 @@ class JumpWatch:
 
 
 def _may_jump(b: Any) -> bool:
-    return isinstance(b, Function) or (
-        isinstance(b, Interpolate) and not b.time and getattr(b.f, "_kind", "") in _TABLES
-    )
+    return is_of_user(b) or (isinstance(b, Interpolate) and not b.time and getattr(b.f, "_kind", "") in _TABLES)
 
 
 #: What jumps elsewhere than at places that are found in the graph where rates depend on it.
-_UNFOUND = frozenset({EQUAL, UNEQUAL, SEARCH})
+_SEARCHES = frozenset({SEARCH, SEARCH_BELOW})
+_UNFOUND = _SEARCHES | {EQUAL, UNEQUAL}
 
 
 def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int]]) -> bool:
@@ -179,12 +179,18 @@ def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int
             continue
         seen.add(node.index)
         primitive = node.primitive
-        if not primitive.named or primitive in _UNFOUND:
+        if not primitive.named or (primitive in _UNFOUND and node.args[0] is not node.args[1]):  # nan is not itself
             return False
-        if primitive in JUMPING and node.index not in program.switched:
+        if may_jump(primitive) and node.index not in program.switched:
+            return False
+        if primitive is DIV and _moves(node.args[1]):  # by what may pass zero
             return False
         stack += [a for a in node.args if isinstance(a, Node)]
     return True
+
+
+def _moves(x: Any) -> bool:
+    return any(node.primitive is INPUT and node.data[0] != "p" for node in alive([x]))
 
 
 def _between(begin: _Point, end: _Point, s: float) -> _Point:
@@ -326,6 +332,6 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
     for node in nodes:
         if program.owner_of.get(node.index, "") in known or node.index in program.switched:
             continue
-        if node.primitive is SEARCH or (node.primitive.truth and (node.index in jumping or node.index not in bent)):
+        if node.primitive in _SEARCHES or (node.primitive.truth and (node.index in jumping or node.index not in bent)):
             found |= reads[node.index]
     return frozenset(found)

@@ -112,7 +112,10 @@ class LocatingRun(Run):
             if self._gives_up(fired, high, sides[0], end - t):
                 return
         self._look_for_jumps(np.array([t, high]), signals[None], dsignals[None])
-        self.dx = s.tangents_to_event(t, high, self.x, self.dx, sides, [i for i in fired if i not in leads])
+        dx = s.tangents_to_event(t, high, self.x, self.dx, sides, [i for i in fired if i not in leads])
+        if self._is_infinite(fired, dx, high):
+            return
+        self.dx = dx
         x = at_bounds(self.simstate, x, fired)
         self._delay = self._shift(*place, leads[0]) if leads else None
         self._aside = 0
@@ -187,13 +190,23 @@ class LocatingRun(Run):
             slopes.append(float(np.abs(s.dK).max(initial=0.0)))
         if not slopes[1] > _STEEP * slopes[0]:
             return False
-        names = ", ".join(dict.fromkeys(str(detectors[i][0].name) for i in fresh))
+        self._note_steep(fresh, low)
+        return True
+
+    def _is_infinite(self, fired: list[int], dx: Array, t: float) -> bool:
+        """Look no more at switches that fire where a slope is infinite, as at the start; tell whether it is."""
+        found = [i for i in fired if isinstance(self.simstate.crossing_detectors[i][0], Switch)]
+        if not found or np.isfinite(dx).all() or not np.isfinite(self.dx).all():
+            return False
+        self._note_steep(found, t)
+        return True
+
+    def _note_steep(self, switches: list[int], t: float) -> None:
+        names = ", ".join(dict.fromkeys(each.name for each in reversed(self._forget(switches))))
         self.notes.append(
-            f"the slope of {names} grows without bound at t = {low:.6g}, so that the derivative is as exact there as "
+            f"the slope of {names} grows without bound at t = {t:.6g}, so that the derivative is as exact there as "
             "steps are short: give a lesser rtol, or make it smooth there"
         )
-        self._forget(fresh)
-        return True
 
     def _is_beyond(self, end: float, sides: Array) -> bool:
         """Tell whether the step just taken to a time, or a stage of it, is beyond a switch."""
@@ -202,10 +215,11 @@ class LocatingRun(Run):
 
     def _give_up(self, switches: list[int], t: float) -> None:
         for switch in self._forget(switches):
-            if switch.jumps:
+            told = f"{switch.name} jumps to and fro at t = "
+            if switch.jumps and not any(note.startswith(told) for note in self.notes):
                 self.notes.append(
-                    f"{switch.name} jumps to and fro at t = {t:.6g}; that it does so earlier or later is not in the "
-                    "derivative, which can be far off: make it smooth there"
+                    f"{told}{t:.6g}; that it does so earlier or later is not in the derivative, which can be far off: "
+                    "make it smooth there"
                 )
 
     def _forget(self, switches: list[int]) -> list[Switch]:

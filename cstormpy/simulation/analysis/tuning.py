@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.arguments import positive, whole_number
+from cstormpy.arguments import flag, positive, whole_number
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
@@ -109,6 +109,7 @@ def tune(
 ) -> Tuning:
     """Improve parameters of a diagram; see `Simulation.tune`."""
     most, least = whole_number(max_runs, "tune: max_runs", 1, 10**9), positive(tol, "tune: tol")
+    wanted = None if apply is None else flag(apply, "tune: apply")
     problem = Problem(sim, bd, cost, parameters, options, "tune")
     before = problem.parameters.get()
     problem.runs, problem.halves = _EXPECTED, True
@@ -126,7 +127,7 @@ def tune(
         problem.parameters.set(before)
         raise
     better = single(best.cost) < single(first.cost)
-    keep = better and (success if apply is None else bool(apply))
+    keep = better and (success if wanted is None else wanted)
     problem.parameters.set(best.values if keep else before)
     left = _states_left(problem) if keep else []
     applied = keep and len(left) < len(before)

@@ -7,13 +7,12 @@ parameters).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from cstormpy.graph import Node
-from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import is_singular
 from cstormpy.simulation.bdsim_blocks import linear_outputs, side_by_side
 from cstormpy.simulation.bounds import bounds_of, is_bounded, side_of
@@ -248,37 +247,12 @@ def _function(b: Any, t: Any, u: Signals, x: Any) -> Signals:
     if b.userdata is not None:
         raise Untraceable("it keeps data between its calls (persistent=True)")
     if not callable(b.func):
-        return [_smooth(_called(b, each, u), u) for each in b.func]
-    found = _smooth(_called(b, b.func, u), u)
+        return [_called(b, each, u) for each in b.func]
+    found = _called(b, b.func, u)
     parts = list(found) if isinstance(found, (list, tuple)) else [found]
     if len(parts) != b.nout:
         raise Untraceable(f"it returns {len(parts)} values for {b.nout} outputs")
     return parts
-
-
-#: What jumps at many places. Derivatives of a run note where a function does, which they find of one that is
-#: differenced only; they go exactly through the jumps of comparisons and signs.
-_JUMPING = frozenset({"floor", "ceil", "trunc", "round", "mod", "fmod"})
-
-
-def _smooth(found: Any, given: Signals) -> Any:
-    """Return what a function has given, unless it may jump at many places by itself; what it is given may."""
-    parts = found if isinstance(found, (list, tuple)) else [found]
-    seen = {node.index for node in _nodes_of(given)}
-    stack = _nodes_of(parts)
-    while stack:
-        node = stack.pop()
-        if node.index in seen:
-            continue
-        seen.add(node.index)
-        if node.primitive.name in _JUMPING:
-            raise Untraceable(f"it may jump, by a {node.primitive.name}()")
-        stack += [a for a in node.args if isinstance(a, Node)]
-    return found
-
-
-def _nodes_of(signals: Iterable[Any]) -> list[Node]:
-    return [x for each in signals for x in np.asarray(symbols(each)).flat if isinstance(x, Node)]
 
 
 def _called(b: Any, function: Any, u: Signals) -> Any:

@@ -54,8 +54,8 @@ class RecordedPane:
     title: str
     labels: list[str]
     unit: str
-    t: Array
-    y: Array
+    t: Array = field(repr=False)
+    y: Array = field(repr=False)
     mechanism: Any = None
     options: dict[str, Any] = field(default_factory=dict)
     names: list[tuple[str, ...] | None] = field(default_factory=list)

@@ -20,6 +20,9 @@ from cstormpy.signals.limits import either, limited_rate, play
 _MOST_SAMPLES = 2000
 #: So far below a whole number of steps a delay counts as that.
 _ROUNDING = 1e-9
+#: So near before the time at which a signal first arrives, in parts of it, it has: more than what that time is rounded
+#: by, less than how far from a jump a run stays.
+_ARRIVED = 3.0 * 2.0**-52
 
 
 class Delay(bases.Ported, SampledBlock):
@@ -118,7 +121,8 @@ class Delay(bases.Ported, SampledBlock):
             T = self.T
             ago = self._steps - (t - last) / T
             there = between_samples(np.maximum(ago, 0.0), samples, taken, self._order)
-            y = either((taken < 1.0) | (t - self._delay < last - (taken - 1.0) * T), self._first, there)
+            arrives = last - (taken - 1.0) * T + self._delay
+            y = either((taken < 1.0) | (t < arrives * (1.0 - _ARRIVED)), self._first, there)
         return [y[0] if self._single else y]
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:

@@ -108,9 +108,13 @@ class Delay(bases.Ported, SampledBlock):
     def start(self, simstate: Any) -> None:
         """Tell a run when the signal first arrives."""
         super().start(simstate)
-        arrives, now = self._clock.offset + self._delay, getattr(simstate, "t", None) or 0.0
-        if self._order and arrives > now and hasattr(simstate, "declare_event"):
-            simstate.declare_event(self, arrives)
+        clock, now = self._clock, getattr(simstate, "t", None) or 0.0
+        first = {clock.offset}
+        if now == 0.0 and clock in getattr(simstate, "clock_states", {}):  # which begins as bdsim's a period later
+            first.add(clock.time(simstate.clock_states[clock].tick - 1))
+        for arrives in (tick + self._delay for tick in first):
+            if self._order and arrives > now and hasattr(simstate, "declare_event"):
+                simstate.declare_event(self, arrives)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return what the signal was."""

@@ -20,6 +20,9 @@ from cstormpy.signals.limits import either, limited_rate, play
 _MOST_SAMPLES = 2000
 #: So far below a whole number of steps a delay counts as that.
 _ROUNDING = 1e-9
+#: So near before the time at which a signal first arrives, in parts of it, it has: more than what that time is rounded
+#: by, less than how far from a jump a run stays.
+_ARRIVED = 3.0 * 2.0**-52
 
 
 class Delay(bases.Ported, SampledBlock):
@@ -105,9 +108,13 @@ class Delay(bases.Ported, SampledBlock):
     def start(self, simstate: Any) -> None:
         """Tell a run when the signal first arrives."""
         super().start(simstate)
-        arrives, now = self._clock.offset + self._delay, getattr(simstate, "t", None) or 0.0
-        if self._order and arrives > now and hasattr(simstate, "declare_event"):
-            simstate.declare_event(self, arrives)
+        clock, now = self._clock, getattr(simstate, "t", None) or 0.0
+        first = {clock.offset}
+        if now == 0.0 and clock in getattr(simstate, "clock_states", {}):  # which begins as bdsim's a period later
+            first.add(clock.time(simstate.clock_states[clock].tick - 1))
+        for arrives in (tick + self._delay for tick in first):
+            if self._order and arrives > now and hasattr(simstate, "declare_event"):
+                simstate.declare_event(self, arrives)
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return what the signal was."""
@@ -118,7 +125,8 @@ class Delay(bases.Ported, SampledBlock):
             T = self.T
             ago = self._steps - (t - last) / T
             there = between_samples(np.maximum(ago, 0.0), samples, taken, self._order)
-            y = either((taken < 1.0) | (t - self._delay < last - (taken - 1.0) * T), self._first, there)
+            arrives = last - (taken - 1.0) * T + self._delay
+            y = either((taken < 1.0) | (t < arrives * (1.0 - _ARRIVED)), self._first, there)
         return [y[0] if self._single else y]
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:

@@ -114,6 +114,34 @@ def test_a_delay_is_exact_on_polynomials_up_to_its_order(run, order):
     assert set(run.signal(f"delay{order}")[late < -1e-9]) == {7.0}
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("period, delay, order", [(0.1, 0.1 * 3, 3), (0.2, 0.6, 1), (1 / 3, 1.0, 1), (0.1, 0.25, 2)])
+def test_a_delayed_signal_arrives_where_its_step_begins(engine, period, delay, order):
+    """Compiled, its time and that of its arrival were rounded differently, and the step from there began too early."""
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    late = bd.DELAY(bd.clock(period, offset=0.05), time=delay, order=order, x0=-1.0, name="late")
+    bd.connect(bd.TIME(), late)
+    summed(bd, "sum", late)
+    out = sim.run(bd, T=1.5, solver="RK4", dt=0.01, watch=["late"])
+    passed = 1.5 - 0.05 - delay
+    assert out.x[-1, 0] == pytest.approx(-(0.05 + delay) + 0.05 * passed + passed**2 / 2.0, abs=1e-10)
+    behind = (out.t > 0.05 + delay - 1e-9) & np.r_[np.diff(out.t) > 1e-9, True]
+    np.testing.assert_allclose(out.signal("late")[behind], out.t[behind] - delay, atol=1e-10)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_delayed_signal_arrives_a_period_later_where_clocks_begin_as_those_of_bdsim(engine):
+    """Its jump was declared a period before it comes, and a step reached over it."""
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    late = bd.DELAY(bd.clock(0.1), time=0.3, order=1, x0=-1.0, name="late")
+    bd.connect(bd.TIME(), late)
+    summed(bd, "sum", late)
+    out = sim.run(bd, T=1.0, solver="RK4", dt=0.013, first_tick="bdsim")
+    assert out.x[-1, 0] == pytest.approx(-0.4 + 0.1 * 0.6 + 0.6**2 / 2.0, abs=1e-10)
+
+
 def test_a_delay_by_samples_is_that_many_ticks_late(run):
     """The hold, of the same clock, shows from tick k on what the input was at tick k - 3."""
     k = np.floor(run.t / 0.1 + 1e-6)

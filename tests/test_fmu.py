@@ -323,6 +323,37 @@ def test_delays_and_sampled_blocks_are_exported(tmp_path, version, solver):
 
 
 @needs_compiler
+@pytest.mark.parametrize("step", [0.01, 0.02, 0.05])
+def test_delayed_signals_arrive_on_time_for_any_steps_of_the_other_tool(tmp_path, step):
+    """Its steps add up to times that are a rounding beside the ticks and the arrivals."""
+    sim = simulation()
+
+    def chain():
+        bd = sim.blockdiagram(name="chain")
+        clock, time, total = bd.clock(0.05, offset=0.05), bd.INTEGRATOR(name="time"), bd.INTEGRATOR(name="total")
+        bd.connect(bd.CONSTANT(1.0), time)
+        for periods in (2, 3):
+            bd.connect(time, late := bd.DELAY(clock, time=periods * 0.05, order=1, x0=9.0, name=f"late{periods}"))
+            bd.connect(late, seen := bd.ZOH(clock, name=f"seen{periods}"))
+            bd.connect(seen, bd.NULL())
+        both = bd.SUM("++")
+        bd.connect(bd["late2"], both[0])
+        bd.connect(bd["late3"], both[1])
+        bd.connect(both, total)
+        return bd
+
+    names = ["total", "seen2", "seen3"]
+    unit = sim.to_fmu(chain(), tmp_path / "chain.fmu", outputs=names, solver="RK4", step=0.005)
+    found = fmpy.simulate_fmu(str(unit), stop_time=0.98, output_interval=step)
+    out = sim.run(chain(), T=1.0, solver="RK4", dt=0.005, watch=names)
+    between = np.abs(found["time"] / 0.05 - np.round(found["time"] / 0.05)) > 0.01
+    at = np.searchsorted(out.t, found["time"] - 1e-6)
+    np.testing.assert_allclose(found["total[0]"], out.x[at, 1], atol=1e-12)
+    for name in names[1:]:
+        np.testing.assert_allclose(found[f"{name}[0]"][between], np.ravel(out.signal(name))[at][between], atol=1e-12)
+
+
+@needs_compiler
 def test_a_unit_with_delays_goes_back_to_where_it_stood(tmp_path):
     """What is on its way through the delays goes along with the state."""
     from fmpy.fmi2 import FMU2Slave

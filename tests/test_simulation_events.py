@@ -327,6 +327,27 @@ def test_a_run_that_ends_at_an_event_does_not_handle_it_again_when_continued(sim
     assert crossings(second) == []
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_clock_ticks_at_the_end_where_an_event_is_there_too(engine):
+    """It did not where steps were taken many at once, and a continued run lacked that tick."""
+    sim = cs.Simulation(engine=engine)
+
+    def build():
+        bd = sim.blockdiagram()
+        x = moving(bd)
+        bd.connect(of_time(bd, lambda t: t - 0.5), bd.COMPARE(">=", 0.0))
+        bd.connect(x, hold := bd.ZOH(bd.clock(0.25), name="hold"))
+        bd.connect(hold, bd.INTEGRATOR(name="sum"))
+        return bd
+
+    options = {"solver": "RK4", "dt": 0.125, "watch": ["hold"]}
+    first = sim.run(build(), 0.5, **options)
+    assert len(first.events) == 1 and first.signal("hold")[-1] == pytest.approx(0.5)
+    second = sim.run(build(), 0.125, start=first.state, **options)
+    assert second.signal("hold")[-1] == pytest.approx(0.5)
+    assert second.x[-1, 1] == pytest.approx(0.25 * 0.25 + 0.5 * 0.125)
+
+
 def test_the_jump_of_a_source_across_zero(sim):
     bd = sim.blockdiagram()
     x = moving(bd)

@@ -85,6 +85,21 @@ def test_a_relay_that_switches_all_the_time_ends_the_run(engine):
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_relays_that_switch_all_the_time_by_turns_end_the_run(engine):
+    """With more than one of them the millions of events ahead were not seen."""
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    for name, first in (("one", 0.0), ("other", 5e-8)):
+        speed, relay = bd.INTEGRATOR(x0=first), bd.RELAY(1e-7, -1e-7, on=-1.0, off=1.0, name=name)
+        bd.connect(speed, relay)
+        bd.connect(relay, speed)
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and len(out.t) < 3000
+    assert out.message.startswith(("one: 500 events within", "other: 500 events within"))
+    assert sim.run(bd, T=0.0005).status == "finished"
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 @pytest.mark.parametrize("solver", ["RK45", "DOP853"])
 def test_a_stiff_state_that_would_hold_up_an_explicit_solver_for_ever_ends_the_run(engine, solver):
     """It went on until its samples filled the memory."""

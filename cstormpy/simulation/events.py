@@ -18,8 +18,9 @@ from cstormpy.simulation.wiring import describe
 _CHATTER = ((100, 1e-7), (4, 1e-8))
 #: Events that cause one another at one time, more often than this, do so for ever.
 _CAUSED = 200
-#: Where the last so many events are of one block, and come so fast that more than these are ahead, a run has no end.
-_IN_A_ROW, _EVENTS_IN_VAIN = 1000, 5e5
+#: Where among the last so many events at least so many are of one block, and so fast that more than these are ahead, a
+#: run has no end.
+_IN_A_ROW, _OF_ONE, _EVENTS_IN_VAIN = 1000, 100, 5e5
 
 
 class Event(tuple[float, str]):
@@ -84,13 +85,12 @@ def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float) ->
                 "chatters about zero: give the switch a hysteresis, or let the event move the state away"
             )
     if len(events) % _IN_A_ROW == 0:
-        (first, name), (last, _) = events[-_IN_A_ROW], events[-1]
-        if (end - last) * _IN_A_ROW > _EVENTS_IN_VAIN * (last - first) and {n for _, n in events[-_IN_A_ROW:]} == {
-            name
-        }:
-            ahead = (end - last) * _IN_A_ROW / (last - first)
+        (first, _), (last, _) = events[-_IN_A_ROW], events[-1]
+        own = len({when for when, block in events[-_IN_A_ROW:] if block == name})
+        if own >= _OF_ONE and (end - last) * own > _EVENTS_IN_VAIN * (last - first):
+            ahead = (end - last) * own / (last - first)
             raise DiagramError(
-                f"{name}: {_IN_A_ROW} events within {last - first:.3g} s at t = {t:.9g}, and {ahead:.2g} ahead; the "
+                f"{name}: {own} events within {last - first:.3g} s at t = {t:.9g}, and {ahead:.2g} ahead; the "
                 "signal chatters: give the switch a wider hysteresis, or sample it by a clock "
                 "(bd.ZOH(bd.clock(1000, 'Hz')) before it); locate=False lets blocks that have it switch at steps"
             )

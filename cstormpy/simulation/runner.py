@@ -180,8 +180,8 @@ class Run:
         while self.t < self.end and self.simstate.stop is None:
             if self._can_take_slices():
                 met = self._take_slices()
-                if self._commanded() or met:
-                    continue
+                if (self._commanded() or met) and (self.t < self.end or self.simstate.stop is not None):
+                    continue  # else what is due at the end is done
             bound, sources = self._next_boundary()
             reached = self._segment(bound, sources)
             if not reached:

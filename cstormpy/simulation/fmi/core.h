@@ -194,7 +194,7 @@ static double smooth_until(const State *s, double end) {
         double next = next_tick(s, k);
         if (end - next > SOON * PERIOD[k]) end = next;
     }
-    for (k = 0; k < NJUMPS; k++) if (JUMPS[k] > s->t && JUMPS[k] < end) end = JUMPS[k];
+    for (k = 0; k < NJUMPS; k++) if (JUMPS[k] - s->t > AT_JUMP && end - JUMPS[k] > AT_JUMP) end = JUMPS[k];
     return end;
 }
 
@@ -205,8 +205,8 @@ static void look(State *s, double until) {
     s->latest = INFINITY;
     for (k = 0; k < NJUMPS; k++) {
         double width = JUMP_WIDTH * (nextafter(JUMPS[k], INFINITY) - JUMPS[k]);
-        if (JUMPS[k] == s->t) s->earliest = JUMPS[k] + width;
-        if (JUMPS[k] == until) s->latest = JUMPS[k] - width;
+        if (fabs(JUMPS[k] - s->t) <= AT_JUMP) s->earliest = JUMPS[k] + width;
+        if (fabs(JUMPS[k] - until) <= AT_JUMP) s->latest = JUMPS[k] - width;
     }
     s->stale = 1;
 }

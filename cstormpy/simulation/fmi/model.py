@@ -26,7 +26,7 @@ from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
 from cstormpy.simulation.units import mechanisms_of, units_of
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
-#: Part of its period by which a clock ticks early, as where the other tool adds up its steps.
+#: Part of its period by which a clock ticks early, as where the other tool adds up its steps; so is what jumps there.
 _SOON = 1e-9
 #: Relative difference up to which a number of the equations follows parameters linearly: rounding of differences.
 _LINEAR = 1e-9
@@ -258,6 +258,7 @@ def _clocks(program: Program, sampled: Array, jumps: list[float]) -> str:
         *(f"#define {k} {n}" for k, n in (("NZ", sampled.size), ("NCLOCKS", len(clocks)), ("NJUMPS", len(jumps)))),
         f"#define SOON {_SOON!r}",
         f"#define JUMP_WIDTH {float(JUMP_WIDTH)!r}",
+        f"#define AT_JUMP {_SOON * min((clock.T for clock, _, _ in clocks), default=0.0)!r}",
         _doubles("SAMPLED_AT_START", sampled),
         _doubles("PERIOD", [clock.T for clock, _, _ in clocks]),
         _doubles("OFFSET", [clock.offset for clock, _, _ in clocks]),

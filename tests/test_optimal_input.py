@@ -14,6 +14,7 @@ from cstormpy.optimal import (
     Constraint,
     Effort,
     EnergySpent,
+    Jerk,
     Load,
     Mixed,
     Pose,
@@ -33,6 +34,11 @@ def arm(**options):
 def acrobot(**options):
     good = {"duration": 1.0, "start": [-1, 0], "objective": Effort(), "points": 8, "steps": 20}
     return Problem(library.acrobot().with_drive(active=["elbow"]), **{**good, **options})
+
+
+def acrobot_by_torque(**options):
+    good = {"duration": 1.0, "start": [-1, 0], "objective": Effort(), "points": 8, "steps": 20}
+    return Problem(library.acrobot(), **{**good, **options})
 
 
 def nan_at(t):
@@ -56,6 +62,21 @@ WRONG = {
     "a start that is NaN": (lambda: arm(start=[0, math.nan]), NonFinite, "start, joint 'elbow'"),
     "a start by a wrong name": (lambda: arm(start={"sholder": 0}), UnknownName, "did you mean 'shoulder'"),
     "a start that is text": (lambda: arm(start="up"), InvalidType, "start: expected a posture"),
+    "the jerk of a joint that is integrated": (
+        lambda: acrobot(limits={"jerk": {"shoulder": 1.0}}),
+        InvalidValue,
+        "jerk limit: joint 'shoulder' is integrated, so that its jerk is not known; that of 'elbow' is",
+    ),
+    "the jerk where nothing is on a spline": (
+        lambda: acrobot_by_torque(limits={"jerk": 1.0}),
+        InvalidValue,
+        "jerk limit: joint 'shoulder' is integrated.*no joint's is",
+    ),
+    "the least jerk of a joint that is integrated": (
+        lambda: acrobot(objective=Jerk(["shoulder"])),
+        InvalidValue,
+        r"Jerk\(\): joint 'shoulder' is integrated",
+    ),
     "too few points": (lambda: arm(points=3), InvalidValue, "control points"),
     "fewer points than conditions": (
         lambda: arm(points=4, start=([0, 0], [0, 0], [0, 0])),

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import real_array
@@ -20,6 +21,7 @@ from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.cuts import loop_forces, read_cuts
 from cstormpy.optimal.design import read_design
 from cstormpy.optimal.inverse import inverse_of
+from cstormpy.optimal.joints import mask_of
 from cstormpy.optimal.loads import read_base, read_loads
 from cstormpy.optimal.loop_problems import loop_constraints, refuse_closed_shooting
 from cstormpy.optimal.problem_arguments import (
@@ -29,6 +31,7 @@ from cstormpy.optimal.problem_arguments import (
     read_limits,
     read_samples,
     refuse_outside,
+    refuse_unknown_jerk,
     variable_bounds,
     without_motor,
 )
@@ -37,7 +40,7 @@ from cstormpy.optimal.residuals import FEASIBILITY
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.scaling import Scaled, cost_size
 from cstormpy.optimal.stages import guessed_points, random_points, read_guess
-from cstormpy.optimal.terms import Objective, Terminal
+from cstormpy.optimal.terms import Jerk, Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription, phase_curve
 from cstormpy.optimal.turn_limits import TurnLimit, refuse_whole_turns
 from cstormpy.trajectory import BSpline
@@ -110,7 +113,7 @@ class Problem(metaclass=ArgumentNames):
     limits : "mechanism", None or mapping, optional
         Limits of "position", "velocity", "acceleration", "jerk", "torque", "power": each a number for all joints, a
         pair (low, high), or a mapping from joints to such. "mechanism": those of its joints, and the largest angles
-        of its balls; what a mapping does not mention is not limited.
+        of its balls; what a mapping does not mention is not limited. The jerk is that of joints on splines.
     constraints : sequence of PathConstraint
         `Position`, `PointVelocity`, `PointAcceleration`, `Pose`, `Constraint`.
     loads : Load or sequence of Load
@@ -242,7 +245,10 @@ class Problem(metaclass=ArgumentNames):
         if mech.loops and not self.inverse:
             refuse_closed_shooting(self)
         refuse_whole_turns(mech, {"start": self.start, "end": self.end})
-        self.limits = read_limits(mech, o.limits)
+        self.limits = read_limits(mech, o.limits, self.on_splines)
+        for _, term in self.objective.parts:
+            if isinstance(term, Jerk) and term.joints is not None:
+                refuse_unknown_jerk(mech, mask_of(mech, term.joints, term.label()) > 0.0, self.on_splines, term.label())
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})
         self.turns = [TurnLimit(mech)] if mech.largest_angles and isinstance(o.limits, str) else []
         for turn in self.turns:
@@ -264,9 +270,13 @@ class Problem(metaclass=ArgumentNames):
             checks.positive(o.box, "box")
         self.guess = read_guess(o.guess, self)
 
+    @property
+    def on_splines(self) -> NDArray[np.bool_]:
+        """Which coordinates move along splines, (n,); others are integrated."""
+        return np.ones(self.mech.n, dtype=bool) if self.inverse else self.mech.active_mask
+
     def _setup(self) -> Setup:
-        mech = self.mech
-        active = np.ones(mech.n, dtype=bool) if self.inverse else mech.active_mask
+        mech, active = self.mech, self.on_splines
         if not self.inverse:
             free = np.flatnonzero(np.isnan(self.start.rows[:2]).any(axis=0) & ~active)
             if len(free):

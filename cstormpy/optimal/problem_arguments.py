@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import is_single
@@ -67,8 +68,8 @@ def read_knots(given: Any, points: Any, degree: Any) -> Array:
     return knots
 
 
-def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
-    """Return limits of joints: those of the mechanism, those given, or none."""
+def read_limits(mech: Mechanism, limits: Any, on_splines: NDArray[np.bool_]) -> list[JointLimit]:
+    """Return limits of joints: those of the mechanism, those given, or none; jerks are known of joints on splines."""
     if isinstance(limits, str):
         if limits != "mechanism":
             raise unknown_name("limits", limits, ("mechanism",))
@@ -87,9 +88,24 @@ def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
         if kind in ("torque", "power"):  # a joint without motor has neither
             low = np.where(mech.actuated_mask, low, -np.inf)
             high = np.where(mech.actuated_mask, high, np.inf)
+        if kind == "jerk":
+            if isinstance(value, Mapping) or not on_splines.any():
+                refuse_unknown_jerk(mech, np.isfinite(low) | np.isfinite(high), on_splines, "jerk limit")
+            low, high = np.where(on_splines, low, -np.inf), np.where(on_splines, high, np.inf)
         if np.isfinite(low).any() or np.isfinite(high).any():
             found.append(JointLimit(mech, kind, low, high))
     return found
+
+
+def refuse_unknown_jerk(mech: Mechanism, asked: NDArray[np.bool_], on_splines: NDArray[np.bool_], what: str) -> None:
+    """Refuse to ask for the jerk of a joint that is integrated."""
+    unknown = np.flatnonzero(asked & ~on_splines)
+    if len(unknown):
+        known = [name for name, known in zip(mech.names, on_splines, strict=True) if known]
+        raise InvalidValue(
+            f"{what}: joint {mech.names[unknown[0]]!r} is integrated, so that its jerk is not known; "
+            + (f"that of {', '.join(map(repr, known))} is" if known else "no joint's is, as none is on a spline")
+        )
 
 
 def read_samples(given: Any) -> Array:

@@ -77,6 +77,21 @@ WRONG = {
         InvalidValue,
         r"Jerk\(\): joint 'shoulder' is integrated",
     ),
+    "a start by joints and by channels": (
+        lambda: arm(start={"q": [0, 0], "elbow": 0.0}),
+        InvalidValue,
+        "start: give joints by their names, or 'q', 'qd' and 'qdd', not both",
+    ),
+    "a start by channels and a wrong name": (
+        lambda: arm(start={"q": [0, 0], "x": 0.0}),
+        UnknownName,
+        "start: joint 'x' does not exist",
+    ),
+    "steps of a motion that is not integrated": (lambda: arm(steps="many"), InvalidType, "steps: expected a whole"),
+    "samples of a motion that is integrated": (lambda: acrobot(samples=math.nan), CstormError, "samples: expected"),
+    "collocation of a motion that is integrated": (lambda: acrobot(collocation=-1), InvalidValue, "collocation"),
+    "exact by a word": (lambda: arm(exact="no"), InvalidType, "exact: expected True or False, got 'no'"),
+    "one number for stages": (lambda: arm().solve(stages=2), InvalidType, "stages: expected a list of Stage, got 2"),
     "too few points": (lambda: arm(points=3), InvalidValue, "control points"),
     "fewer points than conditions": (
         lambda: arm(points=4, start=([0, 0], [0, 0], [0, 0])),
@@ -212,6 +227,11 @@ def test_is_refused(case):
     make, kind, message = WRONG[case]
     with pytest.raises(kind, match=message):
         make()
+
+
+def test_a_duration_may_be_a_number_of_numpy():
+    """It was a TypeError, "iteration over a 0-d array"."""
+    assert arm(duration=np.array(1.5)).low_duration == 1.5
 
 
 def test_limits_that_can_not_be_kept_are_told_with_how_much():

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import flag
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.linkage.degrees import say_degrees
@@ -26,6 +27,7 @@ from cstormpy.optimal.loads import read_base, read_loads
 from cstormpy.optimal.loop_problems import loop_constraints, refuse_closed_shooting
 from cstormpy.optimal.problem_arguments import (
     fitting_steps,
+    read_collocation,
     read_duration,
     read_knots,
     read_limits,
@@ -257,6 +259,9 @@ class Problem(metaclass=ArgumentNames):
         idle = self.inverse and not (mech.actuated_mask.all() and not mech.loops)
         self.degree = (5 if idle else 3) if o.degree is None else o.degree
         self.knots = read_knots(o.knots, o.points, self.degree)
+        # those of the other transcription too: what is wrong is not passed over
+        self.phases, self.steps = read_samples(o.samples), self._steps()
+        self.collocation = read_collocation(o.collocation)
         self.setup = self._setup()
         if self.setup.map().size == 0 and not self.free_duration:  # the map refuses more conditions than control points
             raise InvalidValue(
@@ -328,14 +333,14 @@ class Problem(metaclass=ArgumentNames):
         if self.inverse and self.mech.loops:
             found += loop_constraints(self)
         elif self.inverse:
-            found += without_motor(self.mech, self.options.collocation)
+            found += without_motor(self.mech, self.collocation)
         else:
             passive = ~self.mech.active_mask
             wanted = {c: np.where(passive, row, np.nan) for c, row in zip(("q", "qd"), self.end.rows[:2], strict=True)}
             wanted = {c: row for c, row in wanted.items() if not np.isnan(row).all()}
             if wanted:
                 found.append(EndState(wanted))
-        if self.options.exact:
+        if flag(self.options.exact, "exact"):
             found += self._exact_ends()
         return found
 
@@ -351,12 +356,12 @@ class Problem(metaclass=ArgumentNames):
     def transcription(self) -> Transcription:
         """The problem as samples of variables."""
         if not self.inverse:
-            return shooting_of(self.setup, self._steps())
+            return shooting_of(self.setup, self.steps)
         integrals = any(term.kind in ("integral", "motion") for _, term in self.objective.parts)
         asked = [c.imposed for c in self.constraints]
         further = [self.setup.phases_of(at) for at in asked if at not in ("all", "start", "end")]
         phases = np.unique(np.concatenate(further)) if further else None
-        return inverse_of(self.setup, read_samples(self.options.samples), integrals, phases)
+        return inverse_of(self.setup, self.phases, integrals, phases)
 
     @cached_property
     def finer(self) -> Shooting:
@@ -506,6 +511,8 @@ class Problem(metaclass=ArgumentNames):
         except (TypeError, ValueError) as error:
             raise InvalidType(f"seed: expected a whole number or a generator of NumPy, got {shown(seed)}") from error
         accuracy = Accuracy(tolerance, feasibility, refine)
+        if not isinstance(stages, Sequence):
+            raise InvalidType(f"stages: expected a list of Stage, got {shown(stages)}")
         search = SolutionSearch(self, solver, iterations, accuracy, executor, callback, progress, live)
         return search.run(starts, rng, tuple(stages), keep)
 

@@ -43,7 +43,7 @@ def read_duration(duration: Any) -> tuple[float, float, float, bool]:
     >>> read_duration((0.5, 2.0))
     (0.5, 1.0, 2.0, True)
     """
-    parts = tuple(duration) if isinstance(duration, (tuple, list, np.ndarray)) else (duration,)
+    parts = (duration,) if is_single(duration) else tuple(duration)
     if len(parts) not in (1, 2, 3):
         raise InvalidValue(f"duration: expected T, (low, high) or (low, guess, high), got {len(parts)} numbers")
     numbers = [checks.positive(part, "duration") for part in parts]
@@ -145,17 +145,18 @@ def refuse_outside(mech: Mechanism, limits: Sequence[JointLimit], ends: Mapping[
                     )
 
 
-def without_motor(mech: Mechanism, collocation: Any) -> list[PathConstraint]:
+def without_motor(mech: Mechanism, collocation: str | tuple[float, ...]) -> list[PathConstraint]:
     """Return the equations of the joints without motor: no torque, asked at the knots or at other phases."""
     idle = ~mech.actuated_mask
     if not idle.any():
         return []
     limit = JointLimit(mech, "torque", np.where(idle, 0.0, -np.inf), np.where(idle, 0.0, np.inf))
-    limit.name, limit.collocation = "no motor", _collocation(collocation)
+    limit.name, limit.collocation = "no motor", collocation
     return [limit]
 
 
-def _collocation(asked: Any) -> str | tuple[float, ...]:
+def read_collocation(asked: Any) -> str | tuple[float, ...]:
+    """Return the phases at which joints without motor are asked first to be free of torque, or what stands for them."""
     if asked is None:
         return "collocation"
     if isinstance(asked, (int, np.integer)):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
+from cstormpy.graph.machine import Machine
 from cstormpy.simulation import interrupts as module
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.runner import Run
@@ -267,3 +268,28 @@ def test_a_handler_of_c_is_let_alone(monkeypatch):
         pass
     monkeypatch.undo()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("kept", [False, True])
+def test_one_within_a_callback_of_llvm_is_not_lost(monkeypatch, kept, which):
+    """What a callback raises is dropped on its way through C: an IndexError followed, or a LookupError."""
+    from llvmlite.binding import ExecutionEngine
+
+    text = "define i32 @three() { ret i32 3 }"
+    made, hand_over = Machine(text), ExecutionEngine.set_object_cache
+    assert Machine(code=made.code).address("three") > 0
+
+    def press(*arguments):
+        raise KeyboardInterrupt
+
+    def pressed(engine, notify, ask):
+        hand_over(engine, *((press, ask) if which == 0 else (notify, press)))
+
+    monkeypatch.setattr(ExecutionEngine, "set_object_cache", pressed)
+    if kept and which == 0:  # nothing new is made, so that it is not called
+        assert Machine(code=made.code).code == made.code
+        return
+    with pytest.raises(KeyboardInterrupt):
+        Machine(code=made.code) if kept else Machine(text)

@@ -14,6 +14,7 @@ from cstormpy.optimal import (
     Constraint,
     Effort,
     EnergySpent,
+    Jerk,
     Load,
     Mixed,
     Pose,
@@ -33,6 +34,11 @@ def arm(**options):
 def acrobot(**options):
     good = {"duration": 1.0, "start": [-1, 0], "objective": Effort(), "points": 8, "steps": 20}
     return Problem(library.acrobot().with_drive(active=["elbow"]), **{**good, **options})
+
+
+def acrobot_by_torque(**options):
+    good = {"duration": 1.0, "start": [-1, 0], "objective": Effort(), "points": 8, "steps": 20}
+    return Problem(library.acrobot(), **{**good, **options})
 
 
 def nan_at(t):
@@ -56,6 +62,36 @@ WRONG = {
     "a start that is NaN": (lambda: arm(start=[0, math.nan]), NonFinite, "start, joint 'elbow'"),
     "a start by a wrong name": (lambda: arm(start={"sholder": 0}), UnknownName, "did you mean 'shoulder'"),
     "a start that is text": (lambda: arm(start="up"), InvalidType, "start: expected a posture"),
+    "the jerk of a joint that is integrated": (
+        lambda: acrobot(limits={"jerk": {"shoulder": 1.0}}),
+        InvalidValue,
+        "jerk limit: joint 'shoulder' is integrated, so that its jerk is not known; that of 'elbow' is",
+    ),
+    "the jerk where nothing is on a spline": (
+        lambda: acrobot_by_torque(limits={"jerk": 1.0}),
+        InvalidValue,
+        "jerk limit: joint 'shoulder' is integrated.*no joint's is",
+    ),
+    "the least jerk of a joint that is integrated": (
+        lambda: acrobot(objective=Jerk(["shoulder"])),
+        InvalidValue,
+        r"Jerk\(\): joint 'shoulder' is integrated",
+    ),
+    "a start by joints and by channels": (
+        lambda: arm(start={"q": [0, 0], "elbow": 0.0}),
+        InvalidValue,
+        "start: give joints by their names, or 'q', 'qd' and 'qdd', not both",
+    ),
+    "a start by channels and a wrong name": (
+        lambda: arm(start={"q": [0, 0], "x": 0.0}),
+        UnknownName,
+        "start: joint 'x' does not exist",
+    ),
+    "steps of a motion that is not integrated": (lambda: arm(steps="many"), InvalidType, "steps: expected a whole"),
+    "samples of a motion that is integrated": (lambda: acrobot(samples=math.nan), CstormError, "samples: expected"),
+    "collocation of a motion that is integrated": (lambda: acrobot(collocation=-1), InvalidValue, "collocation"),
+    "exact by a word": (lambda: arm(exact="no"), InvalidType, "exact: expected True or False, got 'no'"),
+    "one number for stages": (lambda: arm().solve(stages=2), InvalidType, "stages: expected a list of Stage, got 2"),
     "too few points": (lambda: arm(points=3), InvalidValue, "control points"),
     "fewer points than conditions": (
         lambda: arm(points=4, start=([0, 0], [0, 0], [0, 0])),
@@ -191,6 +227,11 @@ def test_is_refused(case):
     make, kind, message = WRONG[case]
     with pytest.raises(kind, match=message):
         make()
+
+
+def test_a_duration_may_be_a_number_of_numpy():
+    """It was a TypeError, "iteration over a 0-d array"."""
+    assert arm(duration=np.array(1.5)).low_duration == 1.5
 
 
 def test_limits_that_can_not_be_kept_are_told_with_how_much():

@@ -117,12 +117,20 @@ class Machine:
             # the name tells one module from another where both are in memory
             module = llvm.parse_assembly(text or "; kept")
             module.name = hashlib.sha256(text.encode() or code).hexdigest()[:16]
+            given: list[bytes] = []
             made: list[bytes] = []
+
+            def give(_: Any) -> bytes | None:
+                given.append(code)
+                return code or None
+
             if text and not text.startswith(AS_IT_IS):
                 self._optimise(module, unrolled)
             self._engine = llvm.create_mcjit_compiler(module, _own_machine(0 if quick else _LEVEL))
-            self._engine.set_object_cache(lambda _, buffer: made.append(bytes(buffer)), lambda _: code or None)
+            self._engine.set_object_cache(lambda _, buffer: made.append(bytes(buffer)), give)
             self._engine.finalize_object()
+        if not given or bool(code) == bool(made):  # what is raised in a callback is lost on the way through C
+            raise KeyboardInterrupt
         self.code = code or made[0]
 
     @staticmethod

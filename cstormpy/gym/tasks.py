@@ -86,8 +86,10 @@ class Task:
 
     def action_values(self, size: int) -> Array:
         """Return the values that actions choose among, (k, m)."""
-        found = np.asarray(self.choices, dtype=float)
-        return real_array(found.reshape(-1, 1) if found.ndim == 1 else found, "Task: choices", ("k", size))
+        found = real_array(self.choices, "Task: choices", ("k",), ("k", size))
+        if not len(found):
+            raise InvalidValue("Task: choices: expected one at least, as [[-1.0], [1.0]]")
+        return real_array(found.reshape(len(found), -1), "Task: choices", ("k", size))
 
     def limits(self, size: int) -> tuple[Array, Array]:
         """Return the least and the greatest inputs."""

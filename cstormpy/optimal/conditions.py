@@ -56,8 +56,10 @@ def read_state(mech: Mechanism, value: Any, what: str) -> State:
         if isinstance(value, Mapping):
             known = {*mech.names, *(link.joint_name for link in mech.links if link.joint.dof)}
             for name in value:
-                if name not in known:
+                if name not in known and name not in NAMES:
                     raise unknown_name(f"{what}: joint", name, (*mech.names, *NAMES))
+            if not known.issuperset(value):
+                raise InvalidValue(f"{what}: give joints by their names, or 'q', 'qd' and 'qdd', not both")
         q = targets_of(mech, value, what)
         return State(np.array([q, np.where(np.isnan(q), np.nan, 0.0), np.full(mech.n, np.nan)]))
     for row, name, entry in zip(rows, NAMES, given, strict=True):

@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import flag
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.linkage.degrees import say_degrees
@@ -20,15 +22,18 @@ from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.cuts import loop_forces, read_cuts
 from cstormpy.optimal.design import read_design
 from cstormpy.optimal.inverse import inverse_of
+from cstormpy.optimal.joints import mask_of
 from cstormpy.optimal.loads import read_base, read_loads
 from cstormpy.optimal.loop_problems import loop_constraints, refuse_closed_shooting
 from cstormpy.optimal.problem_arguments import (
     fitting_steps,
+    read_collocation,
     read_duration,
     read_knots,
     read_limits,
     read_samples,
     refuse_outside,
+    refuse_unknown_jerk,
     variable_bounds,
     without_motor,
 )
@@ -37,7 +42,7 @@ from cstormpy.optimal.residuals import FEASIBILITY
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.scaling import Scaled, cost_size
 from cstormpy.optimal.stages import guessed_points, random_points, read_guess
-from cstormpy.optimal.terms import Objective, Terminal
+from cstormpy.optimal.terms import Jerk, Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription, phase_curve
 from cstormpy.optimal.turn_limits import TurnLimit, refuse_whole_turns
 from cstormpy.trajectory import BSpline
@@ -110,7 +115,7 @@ class Problem(metaclass=ArgumentNames):
     limits : "mechanism", None or mapping, optional
         Limits of "position", "velocity", "acceleration", "jerk", "torque", "power": each a number for all joints, a
         pair (low, high), or a mapping from joints to such. "mechanism": those of its joints, and the largest angles
-        of its balls; what a mapping does not mention is not limited.
+        of its balls; what a mapping does not mention is not limited. The jerk is that of joints on splines.
     constraints : sequence of PathConstraint
         `Position`, `PointVelocity`, `PointAcceleration`, `Pose`, `Constraint`.
     loads : Load or sequence of Load
@@ -242,7 +247,10 @@ class Problem(metaclass=ArgumentNames):
         if mech.loops and not self.inverse:
             refuse_closed_shooting(self)
         refuse_whole_turns(mech, {"start": self.start, "end": self.end})
-        self.limits = read_limits(mech, o.limits)
+        self.limits = read_limits(mech, o.limits, self.on_splines)
+        for _, term in self.objective.parts:
+            if isinstance(term, Jerk) and term.joints is not None:
+                refuse_unknown_jerk(mech, mask_of(mech, term.joints, term.label()) > 0.0, self.on_splines, term.label())
         refuse_outside(mech, self.limits, {"start": self.start, "end": self.end})
         self.turns = [TurnLimit(mech)] if mech.largest_angles and isinstance(o.limits, str) else []
         for turn in self.turns:
@@ -251,6 +259,9 @@ class Problem(metaclass=ArgumentNames):
         idle = self.inverse and not (mech.actuated_mask.all() and not mech.loops)
         self.degree = (5 if idle else 3) if o.degree is None else o.degree
         self.knots = read_knots(o.knots, o.points, self.degree)
+        # those of the other transcription too: what is wrong is not passed over
+        self.phases, self.steps = read_samples(o.samples), self._steps()
+        self.collocation = read_collocation(o.collocation)
         self.setup = self._setup()
         if self.setup.map().size == 0 and not self.free_duration:  # the map refuses more conditions than control points
             raise InvalidValue(
@@ -264,9 +275,13 @@ class Problem(metaclass=ArgumentNames):
             checks.positive(o.box, "box")
         self.guess = read_guess(o.guess, self)
 
+    @property
+    def on_splines(self) -> NDArray[np.bool_]:
+        """Which coordinates move along splines, (n,); others are integrated."""
+        return np.ones(self.mech.n, dtype=bool) if self.inverse else self.mech.active_mask
+
     def _setup(self) -> Setup:
-        mech = self.mech
-        active = np.ones(mech.n, dtype=bool) if self.inverse else mech.active_mask
+        mech, active = self.mech, self.on_splines
         if not self.inverse:
             free = np.flatnonzero(np.isnan(self.start.rows[:2]).any(axis=0) & ~active)
             if len(free):
@@ -318,14 +333,14 @@ class Problem(metaclass=ArgumentNames):
         if self.inverse and self.mech.loops:
             found += loop_constraints(self)
         elif self.inverse:
-            found += without_motor(self.mech, self.options.collocation)
+            found += without_motor(self.mech, self.collocation)
         else:
             passive = ~self.mech.active_mask
             wanted = {c: np.where(passive, row, np.nan) for c, row in zip(("q", "qd"), self.end.rows[:2], strict=True)}
             wanted = {c: row for c, row in wanted.items() if not np.isnan(row).all()}
             if wanted:
                 found.append(EndState(wanted))
-        if self.options.exact:
+        if flag(self.options.exact, "exact"):
             found += self._exact_ends()
         return found
 
@@ -341,12 +356,12 @@ class Problem(metaclass=ArgumentNames):
     def transcription(self) -> Transcription:
         """The problem as samples of variables."""
         if not self.inverse:
-            return shooting_of(self.setup, self._steps())
+            return shooting_of(self.setup, self.steps)
         integrals = any(term.kind in ("integral", "motion") for _, term in self.objective.parts)
         asked = [c.imposed for c in self.constraints]
         further = [self.setup.phases_of(at) for at in asked if at not in ("all", "start", "end")]
         phases = np.unique(np.concatenate(further)) if further else None
-        return inverse_of(self.setup, read_samples(self.options.samples), integrals, phases)
+        return inverse_of(self.setup, self.phases, integrals, phases)
 
     @cached_property
     def finer(self) -> Shooting:
@@ -496,6 +511,8 @@ class Problem(metaclass=ArgumentNames):
         except (TypeError, ValueError) as error:
             raise InvalidType(f"seed: expected a whole number or a generator of NumPy, got {shown(seed)}") from error
         accuracy = Accuracy(tolerance, feasibility, refine)
+        if not isinstance(stages, Sequence):
+            raise InvalidType(f"stages: expected a list of Stage, got {shown(stages)}")
         search = SolutionSearch(self, solver, iterations, accuracy, executor, callback, progress, live)
         return search.run(starts, rng, tuple(stages), keep)
 

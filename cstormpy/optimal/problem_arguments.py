@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import is_single
@@ -42,7 +43,7 @@ def read_duration(duration: Any) -> tuple[float, float, float, bool]:
     >>> read_duration((0.5, 2.0))
     (0.5, 1.0, 2.0, True)
     """
-    parts = tuple(duration) if isinstance(duration, (tuple, list, np.ndarray)) else (duration,)
+    parts = (duration,) if is_single(duration) else tuple(duration)
     if len(parts) not in (1, 2, 3):
         raise InvalidValue(f"duration: expected T, (low, high) or (low, guess, high), got {len(parts)} numbers")
     numbers = [checks.positive(part, "duration") for part in parts]
@@ -67,8 +68,8 @@ def read_knots(given: Any, points: Any, degree: Any) -> Array:
     return knots
 
 
-def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
-    """Return limits of joints: those of the mechanism, those given, or none."""
+def read_limits(mech: Mechanism, limits: Any, on_splines: NDArray[np.bool_]) -> list[JointLimit]:
+    """Return limits of joints: those of the mechanism, those given, or none; jerks are known of joints on splines."""
     if isinstance(limits, str):
         if limits != "mechanism":
             raise unknown_name("limits", limits, ("mechanism",))
@@ -87,9 +88,24 @@ def read_limits(mech: Mechanism, limits: Any) -> list[JointLimit]:
         if kind in ("torque", "power"):  # a joint without motor has neither
             low = np.where(mech.actuated_mask, low, -np.inf)
             high = np.where(mech.actuated_mask, high, np.inf)
+        if kind == "jerk":
+            if isinstance(value, Mapping) or not on_splines.any():
+                refuse_unknown_jerk(mech, np.isfinite(low) | np.isfinite(high), on_splines, "jerk limit")
+            low, high = np.where(on_splines, low, -np.inf), np.where(on_splines, high, np.inf)
         if np.isfinite(low).any() or np.isfinite(high).any():
             found.append(JointLimit(mech, kind, low, high))
     return found
+
+
+def refuse_unknown_jerk(mech: Mechanism, asked: NDArray[np.bool_], on_splines: NDArray[np.bool_], what: str) -> None:
+    """Refuse to ask for the jerk of a joint that is integrated."""
+    unknown = np.flatnonzero(asked & ~on_splines)
+    if len(unknown):
+        known = [name for name, known in zip(mech.names, on_splines, strict=True) if known]
+        raise InvalidValue(
+            f"{what}: joint {mech.names[unknown[0]]!r} is integrated, so that its jerk is not known; "
+            + (f"that of {', '.join(map(repr, known))} is" if known else "no joint's is, as none is on a spline")
+        )
 
 
 def read_samples(given: Any) -> Array:
@@ -129,17 +145,18 @@ def refuse_outside(mech: Mechanism, limits: Sequence[JointLimit], ends: Mapping[
                     )
 
 
-def without_motor(mech: Mechanism, collocation: Any) -> list[PathConstraint]:
+def without_motor(mech: Mechanism, collocation: str | tuple[float, ...]) -> list[PathConstraint]:
     """Return the equations of the joints without motor: no torque, asked at the knots or at other phases."""
     idle = ~mech.actuated_mask
     if not idle.any():
         return []
     limit = JointLimit(mech, "torque", np.where(idle, 0.0, -np.inf), np.where(idle, 0.0, np.inf))
-    limit.name, limit.collocation = "no motor", _collocation(collocation)
+    limit.name, limit.collocation = "no motor", collocation
     return [limit]
 
 
-def _collocation(asked: Any) -> str | tuple[float, ...]:
+def read_collocation(asked: Any) -> str | tuple[float, ...]:
+    """Return the phases at which joints without motor are asked first to be free of torque, or what stands for them."""
     if asked is None:
         return "collocation"
     if isinstance(asked, (int, np.integer)):

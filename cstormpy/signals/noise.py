@@ -2,9 +2,10 @@
 
 Ten rounds of a Feistel network mix two words of 24 bits, as counter-based generators do (Salmon, Moraes, Dror and Shaw
 2011, "Parallel random numbers: as easy as 1, 2, 3"); what a round adds is the middle of a square (Widynski 2020,
-"Squares: a fast counter-based RNG"), with keys that grow by Weyl's sequence. Each operation is one of float64 that
-rounds nothing, so that interpreted and compiled code give the same numbers. A network is one to one: two samples of a
-seed never are the same.
+"Squares: a fast counter-based RNG"). Its keys are what the same network makes of the seed, round by round, with Weyl's
+sequences as keys: keys that differ by the same number in all rounds only shift the samples in time. Each operation is
+one of float64 that rounds nothing, so that interpreted and compiled code give the same numbers. A network is one to
+one: two samples of a seed never are the same.
 
 Normal numbers are quantiles of uniform ones by Wichura's algorithm AS 241 (PPND16), right to about 1e-16 of their size.
 """
@@ -23,7 +24,7 @@ Number = Any  # a float, an array of floats, or symbols
 
 _WORD, _MIDDLE = 2.0**24, 2.0**12
 _ROUNDS = 10
-#: What the two keys grow by: golden ratio and √3 - 1, of 24 bits.
+#: Of the keys by which a seed is mixed: golden ratio and √3 - 1, of 24 bits.
 _WEYL = (10368889.0, 12281845.0)
 _CHANNELS = 2.0**12
 #: How many seeds there are.
@@ -59,15 +60,19 @@ def uniform(seed: Number, k: Number, channel: Number = 0.0) -> Number:
     high = np.floor(k / _WORD)
     left, right = k - high * _WORD, high * _CHANNELS + channel
     second = np.floor(seed / _WORD)
-    keys = [seed - second * _WORD, second]
-    for turn in range(_ROUNDS):
-        word = left + keys[turn % 2]
-        word = word - np.floor(word / _WORD) * _WORD
-        mixed = right + np.floor(word * word / _MIDDLE)
-        left, right = mixed - np.floor(mixed / _WORD) * _WORD, left
-        grown = [key + weyl for key, weyl in zip(keys, _WEYL, strict=True)]
-        keys = [key - np.floor(key / _WORD) * _WORD for key in grown]
+    key, other = seed - second * _WORD, second
+    for turn in range(1, _ROUNDS + 1):
+        key, other = _round(key, other, turn * _WEYL[turn % 2] % _WORD)
+        left, right = _round(left, right, key)
     return (left * _WORD + right + 0.5) / 2.0**48
+
+
+def _round(left: Number, right: Number, key: Number) -> tuple[Number, Number]:
+    """Return both words after a round of the network."""
+    word = left + key
+    word = word - np.floor(word / _WORD) * _WORD
+    mixed = right + np.floor(word * word / _MIDDLE)
+    return mixed - np.floor(mixed / _WORD) * _WORD, left
 
 
 _A = (2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,

@@ -211,7 +211,8 @@ class Variation(_Derivatives, ContinuousBlock):
 
     Where the plant re-centres a rotation vector, the derivatives are carried into the new chart at the same event: they
     are those of the vector of then, to the start by the one that the run begins with, which is at most π long. That
-    takes a run of our own ``Simulation``.
+    takes a run of our own ``Simulation``. Torques of the ball that have the same numbers in both charts, as constant
+    ones, turn it another way there: that adds what such a jump does, which ``sim.gradient`` has.
 
     Beside a plant with ``drives`` it takes the same of these, with positions and rates from the plant itself. Where a
     drive locks joints that move, the derivatives jump with the rates: the momenta of the others stay, and loops stay

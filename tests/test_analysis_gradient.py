@@ -356,6 +356,19 @@ def test_an_event_that_resets_states_is_refused_with_its_time_and_one_that_does_
         sim.gradient(bd, "height[0]", ["gravity.value"], **run)
 
 
+def test_a_sample_that_is_taken_is_an_event_with_derivatives_too(sim):
+    """Whether its trigger begins to be true is seen when rates are asked for, which nobody did: no sample was taken."""
+    bd = sim.blockdiagram()
+    held, total = bd.SAMPLEHOLD(0.3, x0=0.1, name="held"), bd.INTEGRATOR(name="total")
+    bd.connect(bd.CONSTANT(2.0, name="given"), held.u)
+    bd.connect(bd.TIME(), held.trigger)
+    bd.connect(held, total)
+    found = sim.gradient(bd, "total", ["held.x0"], T=0.2)
+    assert found.gradient[0] == pytest.approx(0.2)
+    with pytest.raises(DiagramError, match=r"event of held at t = 0\.3 resets states"):
+        sim.gradient(bd, "total", ["given.value"], T=1.0)
+
+
 # limits of an integrator --------------------------------------------------------------------------------------
 
 

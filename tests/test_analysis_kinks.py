@@ -243,6 +243,34 @@ def test_many_jumps_within_a_step_are_noted(function):
     assert len(found.notes) == 1 and found.notes[0].startswith("law jumps to and fro at t = ")
 
 
+@pytest.mark.parametrize("kind", ["limit", "compare", "relay"])
+def test_an_event_that_a_jump_of_a_function_brings_about_comes_when_it_jumps(kind):
+    """How fast the signal of the event goes to zero beside the jump says nothing of when: gradients went by that."""
+    sim = cs.Simulation(live=False, progress=False)
+
+    def diagram(K):
+        bd = sim.blockdiagram()
+        gain, function = bd.GAIN(K, name="gain"), bd.FUNCTION(lambda u: -0.2 * u if u < 0.6 else 1.0 - u, name="f")
+        block = {
+            "limit": lambda: bd.PIDCONTROLLER(P=1.0, I=1.0, D=0.1, N=10.0, c=1.0, low=-0.25, high=0.25),
+            "compare": lambda: bd.COMPARE(">", 0.2),
+            "relay": lambda: bd.RELAY(0.2, -0.5, 1.0, 0.3),
+        }[kind]()
+        total = bd.INTEGRATOR(name="total")
+        bd.connect(bd.TIME(), gain)
+        bd.connect(gain, function)
+        bd.connect(function, block[0])
+        if block.nin == 2:
+            bd.connect(bd.CONSTANT(0.0), block[1])
+        bd.connect(block, total)
+        return bd
+
+    found = sim.gradient(diagram(1.3), "total:x_0", ["gain.K"], T=1.1)
+    above, below = (sim.run(diagram(1.3 + h), T=1.1, rtol=1e-10, atol=1e-12).x[-1, -1] for h in (1e-5, -1e-5))
+    assert found.gradient[0] == pytest.approx((above - below) / 2e-5, abs=1e-5)
+    assert found.notes == [] and found.events
+
+
 def test_many_that_switch_at_once_do_not_chatter():
     sim = cs.Simulation(engine="compiled", live=False, progress=False)
     bd = sim.blockdiagram()

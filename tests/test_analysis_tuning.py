@@ -257,6 +257,20 @@ def test_a_state_that_is_tuned_becomes_where_its_block_starts(sim):
     assert sim.run(bd, **RUN).x[0, 0] == tuned.after[0]
 
 
+def test_blocks_begin_in_the_mode_of_where_a_tuned_state_starts(sim):
+    """They began in that of where it had started before the search, here with the other of two gains."""
+    bd = sim.blockdiagram()
+    x, switch = bd.INTEGRATOR(-0.4, name="x"), bd.SWITCH(0.0, name="switch")
+    slow, fast = bd.GAIN(-1.0), bd.GAIN(-2.0)
+    bd.connect(x, slow, fast, switch.control)
+    bd.connect(slow, switch[0])
+    bd.connect(fast, switch[2])
+    bd.connect(switch, x)
+    tuned = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.2) ** 2, ["x:x_0"], T=1.0, tol=1e-12)
+    assert tuned.after[0] == pytest.approx(0.2 * math.e, rel=1e-4)
+    assert sim.run(bd, T=1.0).x[-1, 0] == pytest.approx(0.2, rel=1e-4)
+
+
 def test_where_a_start_is_given_the_message_says_how_to_pass_the_tuned_one(sim):
     bd = lag(sim)
     for start in ([0.2], {"x": 0.2}):

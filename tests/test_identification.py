@@ -172,6 +172,23 @@ def test_the_fit_among_possible_bodies_is_the_best_one():
                 assert misfit(pi) > best - 1e-2
 
 
+@pytest.mark.parametrize("guess", [0.7, 0.9])
+def test_a_log_without_noise_is_met_where_the_plain_solution_is_impossible(guess):
+    """The search went along the border of what can be and gave up there, with 2 % of the torques unexplained."""
+    link = cs.Link(
+        "ball",
+        None,
+        cs.Spherical(point=(0.1, -0.2, 0.3)),
+        mass=1.3,
+        com=(0.1, 0.2, -0.2),
+        inertia=np.diag([3, 4, 5]) / 100,
+    )
+    truth = cs.Mechanism([link])
+    found = cs.identify(truth.with_parameters({"ball.mass": guess}), a_log(truth, 200))
+    assert not found.plain and found.misfit.max() < 1e-5
+    assert_close(found.base_values, true_values(found, truth), 1e-4)
+
+
 def test_an_inertia_alone_is_that_of_a_body_too():
     """Links of which single numbers were asked for came out as no body can be, and physical=True said nothing."""
     truth = library.puma560()

@@ -128,6 +128,15 @@ def test_tune_finds_the_mass_and_the_length_with_which_a_run_ends_as_another_did
     assert bd.blocknames["plant"].mech.link("forearm").mass == tuned.after[0]
 
 
+def test_directions_that_stay_perpendicular_do_not_change_one_by_one():
+    """Differences were taken to directions that are not, which the joint refused by their cosine, or not, by chance."""
+    body = {"mass": 1.2, "com": (0.3, 0.1, -0.05), "inertia": np.diag([0.1, 0.2, 0.25])}
+    sim, bd = wired("compiled", cs.Mechanism([cs.Link("puck", None, cs.Planar(), **body)]), [0.1, 0.2, 0.3])
+    for name in ("puck.axes", "plant.puck.axes[0,1]", "puck.axes[1,2]"):
+        with pytest.raises(InvalidValue, match=r"puck\.axes\[.*cannot change alone.*puck\.pose\.rx"):
+            sim.gradient(bd, "plant.puck[2].q", name, T=T)
+
+
 def test_slips_are_told_by_name(acrobot):
     sim, bd = acrobot
     for name, kind, text in [

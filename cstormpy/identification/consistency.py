@@ -36,7 +36,7 @@ ROUNDING = 1e-9
 START = 1e-3
 #: How much what the data do not tell is held at what was given, beside what they tell.
 HOLD = 1e-3
-#: The barrier in units of χ², at first and in the end, and by what it shrinks.
+#: The barrier in units of χ², at first at least and in the end, and by what it shrinks.
 BARRIER, LEAST_BARRIER, SHRINK = 1e2, 1e-6, 0.1
 #: Most Newton steps for a barrier, and most halvings of one.
 STEPS, HALVINGS = 50, 60
@@ -169,7 +169,8 @@ def nearest_fit(
         pi[body.at] = body.inside(pi, given)
     for k in nonnegative:
         pi[k] = max(pi[k], START * scale[k])
-    barrier = BARRIER
+    # beside a greater misfit it would be the border itself, along which steps are short
+    barrier = max(BARRIER, 0.5 * float(np.sum((A @ pi - b) ** 2)))
     while barrier > LEAST_BARRIER:
         barrier *= SHRINK
         pi = _newton(A, b, pi, barrier, bodies, nonnegative)

@@ -188,6 +188,13 @@ class Diagram:
             else:
                 self.evaluate(t, x)
 
+    def decide(self, t: float, x: Array) -> None:
+        """Compute all signals where a run begins; blocks decide there how they begin, some when rates are asked for."""
+        self.at(t, x)
+        # of the class: where a block has none, it would look for a port of that name, which takes long
+        if any(getattr(type(b), "decides_in_rates", False) for b, _ in self.continuous):
+            self.derivative(t, x)
+
     def derivative(self, t: float, x: Array) -> Array:
         """Return the rate of the continuous states (nstates,) at a time and a state."""
         self.evaluate(t, x)

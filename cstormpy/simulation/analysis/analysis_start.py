@@ -119,5 +119,5 @@ def started(
         else:
             state = state_vector(bd, x, np.array(bd.getstate0(), dtype=float), what)
         diagram.bind_samples(simstate)
-        diagram.evaluate(t, state)
+        diagram.decide(t, state)
         yield diagram, simstate, t, state

@@ -143,7 +143,10 @@ class Problem:
         if self.settings.step is None and self.times is None:
             self.times = self.chosen_steps()
         try:
-            trajectory = follow(self.sim, self.bd, self.parameters, self.signals, self.settings, self.start, self.times)
+            trajectory = follow(
+                self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
+                self.times,
+            )  # fmt: skip
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
         for note in trajectory.notes:
@@ -165,14 +168,16 @@ class Problem:
 
     def free_run(self) -> Result:
         """Run the diagram with the parameters as they are, by the stepper of any run."""
-        s = self.settings
-        start: Any = self.parameters.start(first_state(self.bd, self.start, self.what))
-        if isinstance(self.start, SavedState):
-            start = saved_with(self.bd, self.start, start)
+        s, start = self.settings, self._begin()
         return self.sim.run(
             self.bd, s.T, dt=s.step, max_step=s.max_step, solver=s.solver, rtol=s.rtol, atol=s.atol,
             first_tick=s.first_tick, watch=self.signals, start=start, live=False, threaded=True, on_error="raise",
         )  # fmt: skip
+
+    def _begin(self) -> Array | SavedState:
+        """Return where a run begins, with the states among the parameters as these are."""
+        x = self.parameters.start(first_state(self.bd, self.start, self.what))
+        return saved_with(self.bd, self.start, x) if isinstance(self.start, SavedState) else x
 
     # the cost
 

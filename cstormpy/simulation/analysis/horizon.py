@@ -25,6 +25,7 @@ from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import is_jump
+from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import explicit_method
@@ -36,7 +37,14 @@ _ROOM = 2048
 
 
 def follow(
-    sim: Any, bd: Any, parameters: Parameters, watch: Any, settings: Settings, start: Any, times: Array | None
+    sim: Any,
+    bd: Any,
+    parameters: Parameters,
+    watch: Any,
+    settings: Settings,
+    start: Array | SavedState,
+    from_blocks: bool,
+    times: Array | None,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -48,16 +56,18 @@ def follow(
     watch : list
         Signals whose samples are wanted.
     settings : Settings
-    start : None, array, dict or SavedState
+    start : array or SavedState
+        With the states among the parameters put in.
+    from_blocks : bool
+        Whether the start is where the blocks begin, and follows their numbers.
     times : ndarray, optional
         Ends of the steps; those of the fixed step of the settings unless given.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
-        run.prepare(parameters, find_signals(bd, watch), start is None, sim.engine, times)
-        first = parameters.start(x)
-        run.begin(t, first, 0.0)
-        run.stand_at_bounds(first)
+        run.prepare(parameters, find_signals(bd, watch), from_blocks, sim.engine, times)
+        run.begin(t, x, 0.0)
+        run.stand_at_bounds(x)
         run.crossings.before = [None] * len(run.crossings.detectors)
         run.steps_to_end()
         return run.trajectory()

@@ -310,9 +310,9 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
     """Return which numbers of p decide when something jumps.
 
     Comparisons that only bend a value, as those of a limit or of a ramp, do not count, nor do those of blocks whose
-    jumps are `known` as events, and those that are located.
+    jumps are `known` as events, and those that are located, as zero crossings are that blocks declare.
     """
-    located = {place for place, _, _ in program.switches}
+    located = {place for place, _, _ in [*program.switches, *(program.guards or ())]}
     signals = [x for place, x in enumerate(program.routine.outputs["out"]) if place not in located]
     nodes = alive([*signals, *program.routine.outputs["xd"]])
     reads: dict[int, frozenset[int]] = {}

@@ -234,9 +234,6 @@ class LocatingRun(Run):
     def _leads(self, fired: list[int], near: _Point, far: _Point, before: Array) -> list[int]:
         """Return which of the guards that have fired say when: none that a jump elsewhere has taken across zero."""
         s, detectors = self.steps_of, self.simstate.crossing_detectors
-        acting = [i for i in fired if not isinstance(detectors[i][0], Switch)]
-        if acting:
-            return acting
         s.rate_at(*far)
         beyond = s.out[s.guards]
         rate = s.rate_at(*near)
@@ -244,7 +241,9 @@ class LocatingRun(Run):
         along = np.abs(s.evaluate_along(*near, rate)[0][s.guards])
         least = _ROUNDED * np.nan_to_num(np.abs(before)).clip(_ROUNDED)
         passed = gaps <= least + _ABRUPT * along * (far[0] - near[0])
-        return [i for i in fired if passed[i]]
+        acting = [i for i in fired if not isinstance(detectors[i][0], Switch)]
+        smooth = [i for i in fired if passed[i]]
+        return [i for i in smooth if i in acting] or smooth or acting
 
     def _partial(self, end: float, x: Array, dx: Array) -> bool:
         """Take one step to a time, whatever is crossed; x and dx stand there then."""

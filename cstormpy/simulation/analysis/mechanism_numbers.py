@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidValue
-from cstormpy.linkage.components import Component, Inertia, Term, Wrench, components, find
+from cstormpy.linkage.components import Component, Inertia, Shift, Term, Wrench, components, find
+from cstormpy.linkage.joints import Planar
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.simulation.palette import quiet
@@ -64,6 +65,7 @@ class MechanismNumbers:
                 raise InvalidValue(
                     f"parameters: {self.prefix}{name!s} is no number of the mechanism; wire it to a port for wrenches"
                 )
+            self._refuse_perpendicular(part)
             value = component_value(self._own[0], part.name)
             if isinstance(part, Inertia) and part.name.endswith(".mass") and not value:
                 raise InvalidValue(
@@ -72,6 +74,15 @@ class MechanismNumbers:
             self.values[part.name] = self._first[part.name] = value
             self._refuse_different(part)
         return parts
+
+    def _refuse_perpendicular(self, part: Component) -> None:
+        """Refuse a number of directions that stay perpendicular."""
+        link = self._own[0].links[part.link] if isinstance(part, Shift) else None
+        if link is not None and isinstance(link.joint, Planar) and ".axes[" in part.name:
+            raise InvalidValue(
+                f"parameters: {self.prefix}{part.name} cannot change alone, as the directions of a planar joint stay "
+                f"perpendicular; turn both by the link's pose, as by {self.prefix}{link.name}.pose.rx"
+            )
 
     def _refuse_different(self, part: Component) -> None:
         for block, own in zip(self.blocks[1:], self._own[1:], strict=True):

@@ -15,7 +15,7 @@ import numpy as np
 
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
-from cstormpy.graph.nodes import where
+from cstormpy.graph.nodes import alive, where
 from cstormpy.graph.python_calls import CalledInPython
 from cstormpy.graph.routine import Routine
 from cstormpy.graph.switching_functions import switching_functions
@@ -447,12 +447,13 @@ class Assembly:
         return where(value != 0.0, 1.0, -1.0) if is_truth else value
 
     def _switching(self, telling: Collection[Any]) -> list[tuple[int, Any, bool]]:
-        """Put out the numbers at whose zeros rates switch, but for those of some blocks."""
-        known = {id(b) for b in telling}
+        """Put out the numbers at whose zeros rates switch or detectors see a jump, but for those of some blocks."""
+        known, of_rates = {id(b) for b in telling}, {node.index for node in alive(self.rates)}
+        looked_at = [x for d, b in self.detectors for u in self._inputs(getattr(d, "block", b)) for x in numbers(u)]
         found, (firsts, blocks) = [], self._begun
-        for nodes, border, jumps in switching_functions(self.rates, {"t", "x"}):
+        for nodes, border, jumps in switching_functions([*self.rates, *looked_at], {"t", "x"}):
             block = blocks[max(bisect_right(firsts, nodes[0].index) - 1, 0)]
-            if id(block) not in known:
+            if id(block) not in known and (jumps or any(node.index in of_rates for node in nodes)):
                 found.append((len(self.out), block, jumps))
                 self.out.append(border)
                 self._switched.update(node.index for node in nodes)

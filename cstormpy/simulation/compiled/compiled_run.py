@@ -76,10 +76,7 @@ class CompiledRun(Run):
 
     def _prepare(self) -> None:
         """Have what is kept of the diagram, with the numbers of now."""
-        self.diagram.at(self.t, self.x)
-        # of the class: where a block has none, it would look for a port of that name, which takes long
-        if any(getattr(type(b), "decides_in_rates", False) for b, _ in self.diagram.continuous):
-            self.diagram.derivative(self.t, self.x)
+        self.diagram.decide(self.t, self.x)
         self._prepared = prepared(self.diagram, self.simstate.crossing_detectors)
 
     def _begin_compiled(self) -> None:

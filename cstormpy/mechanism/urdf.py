@@ -65,7 +65,7 @@ def driven(mech: Mechanism) -> tuple[str, ...]:
     """Return the coordinates that a reader gives a motor unless told: all but followers and floating joints."""
     idle = {loop.joint for loop in mech.loops if isinstance(loop, Coupling)}
     for link in mech.links:
-        if isinstance(link.joint, Free):
+        if link.joint.in_urdf is not None and link.joint.in_urdf[0] == "floating":
             idle.update(mech.names[mech.coordinates(link.joint.name or link.name)])
     return tuple(name for name in mech.names if name not in idle)
 

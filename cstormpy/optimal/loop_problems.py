@@ -41,7 +41,7 @@ def loop_constraints(problem: Problem) -> list[PathConstraint]:
     found = closures(setup, problem.cuts, closed_posture(problem, problem.start.q))
     if loops is None or len(loops.rest):
         return found
-    return [*found, *without_motor(mech, problem.options.collocation)]
+    return [*found, *without_motor(mech, problem.collocation)]
 
 
 def refuse_closed_shooting(problem: Problem) -> None:

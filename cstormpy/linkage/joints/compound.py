@@ -221,6 +221,7 @@ class Planar(_Axes):
     kind = "planar"
     symbol = Symbol("pin", support=False)
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"axes": (2, 3), "point": (3,)}
+    perpendicular: ClassVar[tuple[str, ...]] = ("axes",)
     _count = 3
     _given = frozen(np.eye(3)[:2])
 

@@ -61,6 +61,8 @@ class Joint(Value):
         Fields without a default.
     shapes : mapping
         Shapes of the fields that are arrays.
+    perpendicular : tuple of str
+        Fields of directions that stay perpendicular to one another: no number of them changes alone.
     each : tuple of str
         Fields with an entry for each coordinate; one number stands for all.
     symbol : Symbol
@@ -74,6 +76,7 @@ class Joint(Value):
     kind: ClassVar[str]
     required: ClassVar[tuple[str, ...]] = ()
     shapes: ClassVar[Mapping[str, tuple[int, ...]]] = {}
+    perpendicular: ClassVar[tuple[str, ...]] = ()
     each: ClassVar[tuple[str, ...]] = ()
     symbol: ClassVar[Symbol] = Symbol()
     name: str | None

@@ -7,7 +7,6 @@ from typing import Any
 
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.components import Component, Inertia, Shift, Term, Wrench, components, find
-from cstormpy.linkage.joints import Planar
 from cstormpy.mechanism import Mechanism
 from cstormpy.mechanism.component_values import component_value, with_components
 from cstormpy.simulation.palette import quiet
@@ -78,10 +77,10 @@ class MechanismNumbers:
     def _refuse_perpendicular(self, part: Component) -> None:
         """Refuse a number of directions that stay perpendicular."""
         link = self._own[0].links[part.link] if isinstance(part, Shift) else None
-        if link is not None and isinstance(link.joint, Planar) and ".axes[" in part.name:
+        if link is not None and any(f".{field}[" in part.name for field in link.joint.perpendicular):
             raise InvalidValue(
-                f"parameters: {self.prefix}{part.name} cannot change alone, as the directions of a planar joint stay "
-                f"perpendicular; turn both by the link's pose, as by {self.prefix}{link.name}.pose.rx"
+                f"parameters: {self.prefix}{part.name} cannot change alone, as the directions of this joint stay "
+                f"perpendicular; turn them by the link's pose, as by {self.prefix}{link.name}.pose.rx"
             )
 
     def _refuse_different(self, part: Component) -> None:

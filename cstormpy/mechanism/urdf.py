@@ -54,8 +54,9 @@ def from_urdf(
     except CstormError as error:
         raise FileFormatError(f"{'' if path is None else f'{path}: '}{error}") from None
     mech = Mechanism(links, gravity, actuated, active, couplings)
-    if actuated is None:
-        mech = mech.with_drive(actuated=[name for name in mech.names if name in (*driven(mech), *mech.active)])
+    wanted = {*driven(mech), *mech.active}
+    if actuated is None and len(wanted) < mech.n:
+        mech = mech.with_drive(actuated=[name for name in mech.names if name in wanted])
     robot.notes.say("URDF" if path is None else path.name)
     say_degrees(mech.freedoms, mech.names, [0.0] * mech.n)
     return mech
@@ -65,8 +66,9 @@ def driven(mech: Mechanism) -> tuple[str, ...]:
     """Return the coordinates that a reader gives a motor unless told: all but followers and floating joints."""
     idle = {loop.joint for loop in mech.loops if isinstance(loop, Coupling)}
     for link in mech.links:
-        if link.joint.in_urdf is not None and link.joint.in_urdf[0] == "floating":
-            idle.update(mech.names[mech.coordinates(link.joint.name or link.name)])
+        told = link.joint.in_urdf
+        if told is not None and told[0] == "floating":
+            idle.update(mech.names[mech.coordinates(link.joint_name)])
     return tuple(name for name in mech.names if name not in idle)
 
 

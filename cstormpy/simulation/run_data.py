@@ -277,15 +277,15 @@ def _figure_of(out: RunData, names: Sequence[str]) -> Figure:
     return figure
 
 
-MOST_INSIDE, MOST_BELOW = 4, 8
+_MOST_INSIDE, _MOST_BELOW = 4, 8
 """Lines whose names find a place among them, and names that stand below each other beside a plot."""
 
 
 def add_legend(axis: Any, **options: Any) -> None:
     """Name the lines of an axis: inside of it, or beside it where the names would cover the lines."""
     count = len(axis.lines)
-    if count > MOST_INSIDE:
-        options |= {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": -(-count // MOST_BELOW)}
+    if count > _MOST_INSIDE:
+        options |= {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": -(-count // _MOST_BELOW)}
     axis.legend(**options)
 
 

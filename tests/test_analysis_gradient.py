@@ -111,7 +111,7 @@ def swing():
 GAINS = ["controller.energy.ke", "controller.energy.kp", "plant.elbow.qd"]
 
 
-@pytest.mark.parametrize(("T", "events"), [(0.4, 0), (0.65, 1)])
+@pytest.mark.parametrize(("T", "events"), [pytest.param(0.4, 0, marks=pytest.mark.slow), (0.65, 1)])
 def test_a_change_of_the_laws_phase_comes_earlier_or_later(swing, T, events):
     # angles that wrap and torques at their limits on the way are located too: of steps over them it is off by 4e-3
     sim, bd = swing
@@ -322,6 +322,7 @@ def test_numbers_that_decide_when_a_wave_jumps_need_no_note(sim, wave):
     assert found.notes == []
 
 
+@pytest.mark.slow
 def test_numbers_are_read_anew_as_a_translation_reads_them(swing, monkeypatch):
     sim, bd = swing
     options = {"T": 0.65, "dt": 0.005, "solver": "RK4"}

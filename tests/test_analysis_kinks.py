@@ -180,7 +180,7 @@ JUMPS = {
 
 
 @pytest.mark.parametrize("options", [{}, {"solver": "RK4", "dt": 0.02}], ids=str)
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 @pytest.mark.parametrize("name", JUMPS)
 @pytest.mark.parametrize("way", [1.0, -1.0], ids=["rising", "falling"])
 @pytest.mark.parametrize("own", ["block", "function"])

@@ -251,6 +251,7 @@ def test_a_step_of_what_grows_ends_while_the_rest_can_be_seen():
     assert still.step().t[-1] == pytest.approx(80.0)
 
 
+@pytest.mark.slow
 def test_figures_of_many_outputs_and_inputs_can_be_read():
     """All steps shared one small figure, and names of many lines covered them."""
     n = 7

@@ -14,6 +14,7 @@ from cstormpy.mechanism import library
 from cstormpy.optimal import Effort, Problem
 
 
+@pytest.mark.slow
 def test_laws_of_a_closed_mechanism_hold_it():
     """They divided by zero, or spoke of shapes and of Riccati equations without solution."""
     mech = library.four_bar()
@@ -42,7 +43,10 @@ def test_laws_of_a_closed_mechanism_hold_it():
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
-@pytest.mark.parametrize("name", ["four_bar", "slider_crank", "five_bar", "five_bar with one motor"])
+@pytest.mark.parametrize(
+    "name",
+    ["four_bar", "slider_crank", "five_bar", pytest.param("five_bar with one motor", marks=pytest.mark.slow)],
+)
 def test_a_regulator_holds_a_closed_mechanism(name, engine):
     """It was refused. The poles of the linearized diagram, in states that it chooses itself, are those of A - B K."""
     mech = getattr(library, name.split()[0])()
@@ -65,7 +69,7 @@ def test_a_regulator_holds_a_closed_mechanism(name, engine):
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
-@pytest.mark.parametrize("name", ["four_bar", "five_bar"])
+@pytest.mark.parametrize("name", ["four_bar", pytest.param("five_bar", marks=pytest.mark.slow)])
 def test_the_cost_to_go_along_a_closed_motion_is_what_the_run_pays(name, engine):
     """It was refused. For small errors V(0) = ∫ eᵀ Q e + uᵀ R u dt + V(T), u being what the feedback adds."""
     mech = getattr(library, name)(damping=0.02)

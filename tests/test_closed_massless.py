@@ -18,6 +18,12 @@ MADE = {
 }
 
 
+#: One takes as long as the other two together, and asks the same of the same code.
+each = pytest.mark.parametrize(
+    "name", [name if name == "four_bar" else pytest.param(name, marks=pytest.mark.slow) for name in MADE]
+)
+
+
 def state(name):
     mech, rng = MADE[name](), np.random.default_rng(3)
     return mech, *mech.project(np.array(STARTS[name]) + 0.1 * rng.normal(size=mech.n), rng.normal(size=mech.n))
@@ -32,7 +38,7 @@ def solved(mech, q, qd, tau):
     return found[: mech.n], found[mech.n :]
 
 
-@pytest.mark.parametrize("name", MADE)
+@each
 def test_accelerations_and_forces_are_those_of_all_equations_at_once(name):
     """They were refused as undefined."""
     mech, q, qd = state(name)
@@ -54,7 +60,7 @@ def test_accelerations_and_forces_are_those_of_all_equations_at_once(name):
 
 
 @pytest.mark.parametrize("what", ["dynamics", "sensitivity"])
-@pytest.mark.parametrize("name", MADE)
+@each
 def test_straight_lines_answer_as_the_numbers_do(name, what, monkeypatch):
     mech, q, qd = state(name)
     mech = mech.with_drive(active=mech.actuated[:1])
@@ -73,7 +79,7 @@ def test_straight_lines_answer_as_the_numbers_do(name, what, monkeypatch):
         assert_close(got, want, 1e-10)
 
 
-@pytest.mark.parametrize("name", MADE)
+@each
 def test_derivatives_against_differences(name):
     mech, q, qd = state(name)
     u = np.random.default_rng(11).normal(size=mech.n)
@@ -111,7 +117,7 @@ def _value(mech, parameter):
     return mech.joint(owner).damping if field == "damping" else mech.link(owner).com[0]
 
 
-@pytest.mark.parametrize("name", MADE)
+@each
 def test_both_engines_run_it_and_lose_no_power(name):
     mech, q, qd = state(name)
     ends = []
@@ -144,6 +150,7 @@ def test_a_joint_is_locked_as_with_links_that_weigh_next_to_nothing(name):
     assert_close(mech.closure_jacobian(q) @ after, np.zeros(2), 1e-12)
 
 
+@pytest.mark.slow
 def test_what_the_loops_leave_free_is_refused_still():
     mech = MADE["four_bar"]()
     flag = cs.Link("flag", mech.links[1].name, cs.Revolute((0, 0, 1), name="flag"))

@@ -176,6 +176,7 @@ def test_polynomial_is_exact_and_says_when_there_is_none():
     assert Polynomial.through({}) is None
 
 
+@pytest.mark.slow
 def test_counts_with_more_joints_lie_where_they_are_continued(recursions):
     for name in (LUH, "Stepanenko, Vukobratović"):
         method = next(m for m in METHODS if m.name == name)

@@ -91,7 +91,10 @@ def test_all_ten_numbers_of_a_free_platform_can_be_found():
     assert len(base_parameters(mech, "platform").alone) == 10
 
 
-@pytest.mark.parametrize("name", ["four_bar", "five_bar", "slider_crank", "three_rrr"])
+@pytest.mark.parametrize(
+    "name",
+    ["four_bar", "slider_crank", *(pytest.param(name, marks=pytest.mark.slow) for name in ("five_bar", "three_rrr"))],
+)
 def test_what_is_regrouped_changes_no_torque_of_a_motor(name):
     mech = made(name, 0.0)
     found = base_parameters(mech)

@@ -84,6 +84,23 @@ def test_noisy_motions_lie_within_three_standard_errors(acrobot):
     assert inside(truth, log, 4) > 0.95
 
 
+def test_torques_of_rows_act_whose_motion_was_not_measured(acrobot):
+    """They were left out with the rows, as if torques were linear across the gap: damping was ten errors off."""
+    truth, _, log = acrobot
+    log = {name: value[:70] for name, value in log.items()}
+    wrong, names = truth.with_parameters({"shoulder.damping": 0.0}), ["shoulder.damping", "elbow.damping"]
+    gaps = np.random.default_rng(0).random(log["q"].shape) < 0.2
+    gaps[:2] = gaps[40:50] = gaps[-1] = True
+    holed = {**log, "q": np.where(gaps, np.nan, log["q"])}
+    found = cs.identify(wrong, holed, names, form="output", max_step=0.02, horizon=15, missing="drop")
+    np.testing.assert_allclose(found.values, values(truth, names), atol=1e-3)
+    np.testing.assert_array_equal(np.isnan(found.residuals), gaps)
+    assert np.isfinite(found.fitted[10]).all() and np.isfinite(found.noise).all()
+    holed["q"][:, 1] = np.nan
+    with pytest.raises(InvalidValue, match="q: has no rows that are finite of joint 'elbow'"):
+        cs.identify(wrong, holed, names, form="output", missing="drop")
+
+
 def test_a_spring_that_pushes_away_is_found():
     """As gravity does at the top; a spring constant may have any sign, unlike a damping."""
     truth = cs.library.pendulum(1).with_parameters({"joint1.stiffness": -2.0})

@@ -95,7 +95,8 @@ def identify(
     control_points : int, optional
         Of the spline that is fitted to each log; a fifth of its rows unless said. Fewer filter more.
     missing : {"refuse", "drop"}
-        What is done about rows that are not finite.
+        What is done about rows that are not finite. With "output" the torques of rows stay whose motion, or that of
+        some joints, is not.
     form : {"inverse", "output"}
         What is fitted: the torques, or the motion.
     horizon : int, optional

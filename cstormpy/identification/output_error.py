@@ -64,12 +64,14 @@ LEAST_SHOWN = 1e-6
 class Stretches:
     """A log cut into S stretches of L rows; the last rows of a shorter one are repeated without weight.
 
+    Each begins and ends at a row of which something was measured; what was not is zero, without weight.
+
     Attributes
     ----------
     t, tau : ndarray, (S, L), (S, L, n)
     wanted : ndarray, (S, L, m)
         Positions, and rates where these were logged.
-    weighs : ndarray of bool, (S, L)
+    weighs : ndarray of bool, (S, L, m)
     rows : ndarray of int, (S, L)
         Which row of the log each is.
     start : ndarray, (S, 2n)
@@ -87,19 +89,21 @@ class Stretches:
     def of(cls, log: Log, length: int) -> Stretches:
         """Cut a log."""
         parts: list[NDArray[np.int64]] = []
+        seen = np.isfinite(log.measured)
         for run in range(int(log.run.max()) + 1):
-            mine = np.flatnonzero(log.run == run)
+            mine = np.flatnonzero((log.run == run) & seen.any(axis=1))
             if len(mine) < LEAST_ROWS:
                 raise InvalidValue(
                     f"{log.names[run]}: a log of {len(mine)} rows is too short; {LEAST_ROWS} are the least"
                 )
-            parts += np.array_split(mine, max(1, round(len(mine) / length)))
+            cut = np.array_split(mine, max(1, round(len(mine) / length)))
+            parts += [np.arange(part[0], part[-1] + 1) for part in cut]
         longest = max(len(part) for part in parts)
         rows = [np.concatenate([part, np.full(longest - len(part), part[-1])]) for part in parts]
-        weighs = [np.arange(longest) < len(part) for part in parts]
-        at = np.array(rows)
+        at, lengths = np.array(rows), np.array([len(part) for part in parts])
+        weighs = seen[at] & (np.arange(longest) < lengths[:, None])[..., None]
         start = np.hstack([log.q, log.qd])[at[:, 0]]
-        return cls(log.t[at], log.tau[at], log.measured[at], np.array(weighs), at, start)
+        return cls(log.t[at], log.tau[at], np.where(seen, log.measured, 0.0)[at], weighs, at, start)
 
 
 @dataclass(frozen=True)
@@ -199,7 +203,7 @@ class _Search:
             row = int(np.flatnonzero((np.diff(log.t) <= 0.0) & (np.diff(log.run) == 0))[0]) + 1
             raise InvalidValue(f"data, t: the times must increase, but row {row} is not after the one before")
         self._parts = max(1, int(np.ceil(float(steps.max(initial=0.0)) / max_step - 1e-9)))
-        count = int(self.stretches.weighs.sum()) * log.measured.shape[1]
+        count = int(self.stretches.weighs.sum())
         free = self._directions.shape[0] * self._directions.shape[2]
         if count <= free + len(self.names):
             raise InvalidValue(
@@ -276,12 +280,12 @@ class _Search:
 
     def _residuals(self, point: _Point, sigma: Array) -> Array:
         s = self.stretches
-        return np.asarray(s.weighs[..., None] * (s.wanted - point.found) / sigma)
+        return np.asarray(s.weighs * (s.wanted - point.found) / sigma)
 
     def _eliminated(self, point: _Point, sigma: Array, chart: bool) -> tuple[Array, Array, Any, Array]:
         """Return Jacobian and residuals of numbers or coordinates alone, what gives the starts their steps, and Q."""
         S, L, m = point.found.shape
-        weight = (self.stretches.weighs[..., None] / sigma)[..., None]
+        weight = (self.stretches.weighs / sigma)[..., None]
         X = (weight * point.to_start).reshape(S, L * m, -1)
         to_values = point.to_values @ self.bodies.rates(point.values) if chart else point.to_values
         J, r = (weight * to_values).reshape(S, L * m, -1), self._residuals(point, sigma).reshape(S, L * m, 1)
@@ -334,9 +338,10 @@ class _Search:
         squares = (self._residuals(self.point, np.ones(s.wanted.shape[-1])) ** 2).sum(axis=(0, 1))
         J, _, _, Q = self._eliminated(self.point, sigma, False)
         fitted = (Q**2).sum(axis=2).ravel() + (_told(J / _lengths(J))[0] ** 2).sum(axis=1)
-        shows = (s.weighs[..., None] - fitted.reshape(s.wanted.shape)).sum(axis=(0, 1))
+        count = s.weighs.sum(axis=(0, 1))
+        shows = np.maximum(count - fitted.reshape(s.wanted.shape).sum(axis=(0, 1)), LEAST_SHOWN * count)
         size = np.abs(s.wanted).max(axis=(0, 1))
-        return np.maximum(np.sqrt(squares / np.maximum(shows, LEAST_SHOWN * s.weighs.sum())), QUIET * size + 1e-300)
+        return np.maximum(np.sqrt(squares / shows), QUIET * size + 1e-300)
 
     def _mechanism(self) -> Mechanism:
         """Return the mechanism that was found, of whose links those have impossible inertias that must."""
@@ -357,8 +362,8 @@ class _Search:
         half = rows.T / values / scale[:, None]
         untold = np.eye(len(scale)) - rows.T @ rows
         s = self.stretches
-        fitted = np.empty_like(self.log.measured)
-        fitted[s.rows[s.weighs]] = self.point.found[s.weighs]
+        fitted = np.full_like(self.log.measured, np.nan)
+        fitted[s.rows] = self.point.found
         return Fit(
             self._mechanism(), tuple(self.names), self.point.values, half @ half.T,
             np.linalg.norm(untold, axis=0) < UNTOLD, fitted, sigma, success, message, not self.held,

@@ -125,6 +125,16 @@ def test_standard_errors_where_one_joint_is_much_noisier_than_the_other(noise):
     assert_close(np.mean(squares, axis=0), np.ones(len(found.base_values)), 0.5)
 
 
+def test_of_few_rows_each_joint_has_the_noise_that_shows():
+    """All unknowns but one are told by the quiet shoulder, whose noise they take up; both joints counted the same."""
+    truth, rng, noise, found = library.planar_2r(), np.random.default_rng(0), np.array([0.01, 1.0]), []
+    log = a_log(truth, rows=12)
+    for _ in range(100):
+        noisy = {**log, "tau": log["tau"] + noise * rng.normal(size=log["tau"].shape)}
+        found.append(cs.identify(truth, noisy, physical=False).noise / noise)
+    assert_close(np.sqrt(np.mean(np.square(found), axis=0)), np.ones(2), 0.08)  # 0.85 and 1.14 before
+
+
 def test_wrenches_that_acted_are_taken_off():
     truth = library.planar_2r()
     wrench = np.random.default_rng(0).normal(size=(300, 2, 6))

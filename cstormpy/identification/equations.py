@@ -14,11 +14,12 @@ motors' torques, of variances Σ, is that of these equations weighed by
 
 and of what they miss, d, the motors have most probably missed ê = Σ N C⁻¹ d. The variances follow from ê by repeating
 
-    (c)  σ_j² = Σ ê_j² / Σ h_j,    h = diag(Σ N C⁻¹ Nᵀ)
+    (c)  σ_j² = Σ ê_j² / Σ h_j,    h = diag(Σ N C⁻¹ᐟ² (1 − U Uᵀ) C⁻¹ᐟ² Nᵀ)
 
-where h_j tells which part of the noise of a motor shows (W. Förstner, Ein Verfahren zur Schätzung von Varianz- und
-Kovarianzkomponenten, Allgemeine Vermessungs-Nachrichten 86, 1979, 446-453): all of it, h_j = 1, unless there are more
-motors than freedoms. Where motors drive not all freedoms, any joint may have noise.
+with U an orthonormal basis of what the unknowns do to the weighed equations, of which each row has its part, and where
+h_j tells which part of the noise of a motor shows (W. Förstner, Ein Verfahren zur Schätzung von Varianz- und
+Kovarianzkomponenten, Allgemeine Vermessungs-Nachrichten 86, 1979, 446-453): all of it, h_j = 1, but for what goes into
+the unknowns, unless there are more motors than freedoms. Where motors drive not all freedoms, any joint may have noise.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 LEVERAGE = 1e-3
 #: Most repetitions of (c), and the relative change of a variance that ends them.
 ROUNDS, SETTLED = 100, 1e-6
+#: At least this part of a joint's noise shows in what is left of its torques.
+LEAST_SHOWN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,9 @@ class OpenEquations:
         """Return what torques the joints have most probably missed, (N, n), from torques up to forces of loops."""
         return x
 
-    def noise(self, x: Array, sigma: Array, share: float) -> Array:
-        """Return the standard deviations (n,) from what is missed, a share of the noise."""
-        return np.sqrt((x**2).mean(axis=0) / share)
+    def noise(self, x: Array, sigma: Array, U: Array) -> Array:
+        """Return the standard deviations (n,) from what is missed, with U (N, n, k) of what the unknowns do: (c)."""
+        return np.sqrt((x**2).mean(axis=0) / np.maximum(1.0 - (U**2).sum(axis=2).mean(axis=0), LEAST_SHOWN))
 
 
 @dataclass(frozen=True)
@@ -124,37 +127,36 @@ class ClosedEquations:
 
     def weighed(self, x: Array, sigma: Array) -> Array:
         """Return that side, of torques (N, n, ...), with noise of standard deviation 1: (b)."""
-        values, vectors = self._spectrum(sigma)
-        ways = vectors / np.sqrt(values)[:, None]
-        return np.asarray(np.einsum("sfg,sf...->sg...", ways, self.reduced(x)))
+        return np.asarray(np.einsum("sfg,sf...->sg...", self._root(sigma), self.reduced(x)))
 
     def missed(self, x: Array, sigma: Array) -> Array:
         """Return what torques the joints have most probably missed, (N, n), from torques up to forces of loops."""
         return self._estimated(self.reduced(x), sigma)[0]
 
-    def noise(self, x: Array, sigma: Array, share: float) -> Array:
-        """Return the standard deviations (n,) from what is missed, a share of the noise: (c)."""
+    def noise(self, x: Array, sigma: Array, U: Array) -> Array:
+        """Return the standard deviations (n,) from what is missed, with U (N, f, k) of what the unknowns do: (c)."""
         d, variances, on = self.reduced(x), sigma**2, self.noisy
         for _ in range(ROUNDS):
-            e, shows = self._estimated(d, np.sqrt(variances))
-            squares, seen = (e**2).sum(axis=0), share * shows.sum(axis=0)
+            e, ways = self._estimated(d, np.sqrt(variances))
+            squares, whole = (e**2).sum(axis=0), variances * (ways**2).sum(axis=(0, 2))
+            seen = np.maximum(whole - variances * ((ways @ U) ** 2).sum(axis=(0, 2)), LEAST_SHOWN * whole)
             before, variances = variances, np.where(on, squares / np.where(seen > 0.0, seen, np.inf), 0.0)
             if not variances.any() or (np.abs(variances - before) <= SETTLED * variances.max()).all():
                 break
         return np.sqrt(variances)
 
-    def _spectrum(self, sigma: Array) -> tuple[Array, Array]:
-        """Return eigenvalues (N, f), none of them zero, and eigenvectors (N, f, f) of C."""
+    def _root(self, sigma: Array) -> Array:
+        """Return C⁻¹ᐟ² (N, f, f)."""
         half = sigma[:, None] * self.basis
         values, vectors = np.linalg.eigh(np.swapaxes(half, 1, 2) @ half)
-        return np.maximum(values, (LEVERAGE * max(float(sigma.max()), 1e-150)) ** 2), vectors
+        values = np.maximum(values, (LEVERAGE * max(float(sigma.max()), 1e-150)) ** 2)
+        return np.asarray(vectors / np.sqrt(values)[:, None] @ np.swapaxes(vectors, 1, 2))
 
     def _estimated(self, d: Array, sigma: Array) -> tuple[Array, Array]:
-        """Return ê and h, (N, n), of equations that are missed by d (N, f)."""
-        values, vectors = self._spectrum(sigma)
-        ways = self.basis @ (vectors / np.sqrt(values)[:, None])  # N C⁻¹ᐟ²
-        error = sigma**2 * np.einsum("sng,sfg,sf->sn", ways, vectors / np.sqrt(values)[:, None], d)
-        return error, sigma**2 * (ways**2).sum(axis=2)
+        """Return ê (N, n) of equations that are missed by d (N, f), and N C⁻¹ᐟ² (N, n, f)."""
+        root = self._root(sigma)
+        ways = self.basis @ root
+        return sigma**2 * np.einsum("snf,sfg,sg->sn", ways, root, d), ways
 
 
 def equations_of(mech: Mechanism, q: Array) -> OpenEquations | ClosedEquations:

@@ -95,7 +95,8 @@ def identify(
     control_points : int, optional
         Of the spline that is fitted to each log; a fifth of its rows unless said. Fewer filter more.
     missing : {"refuse", "drop"}
-        What is done about rows that are not finite.
+        What is done about rows that are not finite. With "output" the torques of rows stay whose motion, or that of
+        some joints, is not.
     form : {"inverse", "output"}
         What is fitted: the torques, or the motion.
     horizon : int, optional
@@ -159,8 +160,7 @@ def identify(
         weighed = equations.weighed(np.concatenate([W, left[..., None]], axis=-1), sigma)
         values, plain, R = _solved(weighed, unknowns, physical)
         residual = left - W @ values
-        freedom = max(equations.count - len(structure), 1) / equations.count
-        sigma_found = equations.noise(residual, sigma, freedom)
+        sigma_found = equations.noise(residual, sigma, weighed[..., :-1] @ _told(R)[0])
         before, sigma = sigma, np.maximum(sigma_found, quiet)
         # of so few rows one joint's could be met exactly, and would count for ever more
         if fit and (len(log.q) <= len(structure) or np.all(np.abs(sigma - before) <= SETTLED * before)):
@@ -235,12 +235,20 @@ def _is_nonnegative(part: Any) -> bool:
 
 def _accuracy(R: Array, structure: Any) -> tuple[NDArray[np.bool_], Array]:
     """Return which base parameters the data determine, as a mask, and the covariance of all of them."""
-    R, scale = _scaled(R)
-    _, values, rows = np.linalg.svd(R * scale, full_matrices=False)
-    told = values > RANK * values.max(initial=0.0)
-    half = scale[:, None] * rows[told].T / values[told]
+    half, scale, rows = _told(R)
     of_base = structure.matrix @ half
     directions = structure.matrix * scale
     directions = directions / np.maximum(np.linalg.norm(directions, axis=1), 1e-300)[:, None]
-    untold = directions - directions @ rows[told].T @ rows[told]
+    untold = directions - directions @ rows.T @ rows
     return np.linalg.norm(untold, axis=1) < UNTOLD, of_base @ of_base.T
+
+
+def _told(R: Array) -> tuple[Array, Array, Array]:
+    """Return combinations (P, k) of the unknowns that the data tell independently, each with an error of 1.
+
+    Behind them are the scale of the unknowns, and these combinations in units of it, (k, P).
+    """
+    R, scale = _scaled(R)
+    _, values, rows = np.linalg.svd(R * scale, full_matrices=False)
+    told = values > RANK * values.max(initial=0.0)
+    return scale[:, None] * rows[told].T / values[told], scale, rows[told]

@@ -37,7 +37,8 @@ _SAME_PLACE = 1e-9
 class Log:
     """Rows (N, n) of a motion and its torques, and the times (N,), which are the rows' numbers where there are none.
 
-    `measured` are positions as they were logged, (N, n), with the rates behind them if these were too, (N, 2n); `run`
+    `measured` are positions as they were logged, (N, n), with the rates behind them if these were too, (N, 2n), and NaN
+    where a motion that is simulated was not measured; `run`
     says of each row which of several logs it is of, or which part of one that is cut where it jumps, and `names` what
     messages call the log of each of these; `timed` whether there were times; `kept` of each row that was given whether
     it is here.
@@ -132,7 +133,8 @@ def _read(
                 f"{what}, {name}: joint {mech.names[j]!r} is {array[row, j]} in row {row}, and "
                 f"{int(bad.any(axis=1).sum())} of {count} rows are not finite; missing='drop' leaves them out"
             )
-        keep &= ~bad.any(axis=1)
+        if name == "tau" or not simulated:  # a torque acts whether the motion was measured or not
+            keep &= ~bad.any(axis=1)
     if not keep.any():
         raise InvalidValue(f"{what}: has no rows{' that are finite' * (count > 0)}; log more of the motion")
     if t is not None:
@@ -152,6 +154,7 @@ def _read(
         points = control_points
         if points is not None and len(parts) > 1:
             points = max(DEGREE + 1, round(points * len(at) / whole))
+        _fill(mech, part, what)
         _differentiate(part, None if t is None else part["t"], points, what)
         found_parts.append(part)
     if not found_parts:
@@ -211,10 +214,13 @@ def _refuse_two_places(t: Array, q: Array, at: NDArray[np.int64], names: Sequenc
 
 def _parts(mech: Mechanism, q: Array, at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Return the rows `at` of positions in parts within which no rotation vector jumps, as where one is re-centred."""
-    jumps = np.zeros(max(0, len(at) - 1), dtype=bool)
+    cuts: set[int] = set()
     for first in mech.ball_starts:
-        jumps |= np.linalg.norm(np.diff(q[at, first : first + 3], axis=0), axis=1) > np.pi
-    return np.split(at, np.flatnonzero(jumps) + 1)
+        ball = q[:, first : first + 3]
+        seen = at[np.isfinite(ball[at]).all(axis=1)]
+        jumps = np.linalg.norm(np.diff(ball[seen], axis=0), axis=1) > np.pi
+        cuts |= set(np.searchsorted(at, seen[1:][jumps]).tolist())
+    return np.split(at, sorted(cuts))
 
 
 def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: str) -> Array | None:
@@ -289,6 +295,18 @@ def _ways(mech: Mechanism, name: str) -> str:
         f"give {{'{name}': array}}, columns '{mech.names[0]}.{name}', …, or the name of a signal, as "
         f"signals={{'{name}': 'plant.{name}'}}"
     )
+
+
+def _fill(mech: Mechanism, rows: dict[str, Array], what: str) -> None:
+    """Fill in positions and rates that were not measured, from the rows around them."""
+    for name in ("q", "qd"):
+        for j, column in enumerate(rows[name].T if name in rows else ()):
+            seen = np.isfinite(column)
+            if not seen.any():
+                raise InvalidValue(f"{what}, {name}: has no rows that are finite of joint {mech.names[j]!r}; log more")
+            if not seen.all():
+                rows[name] = rows[name].copy()
+                rows[name][:, j] = np.interp(rows["t"], rows["t"][seen], column[seen])
 
 
 def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int | None, what: str) -> None:

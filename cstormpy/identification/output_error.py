@@ -56,18 +56,22 @@ LEFT = 0.2
 #: The noise of each signal is found from what a fit leaves, and the next weighs by it, until it changes by less than
 #: this part, but not more often than so many times.
 SETTLED, FITS = 0.01, 10
+#: At least this part of a signal's noise shows in what is left of it.
+LEAST_SHOWN = 1e-6
 
 
 @dataclass(frozen=True)
 class Stretches:
     """A log cut into S stretches of L rows; the last rows of a shorter one are repeated without weight.
 
+    Each begins and ends at a row of which something was measured; what was not is zero, without weight.
+
     Attributes
     ----------
     t, tau : ndarray, (S, L), (S, L, n)
     wanted : ndarray, (S, L, m)
         Positions, and rates where these were logged.
-    weighs : ndarray of bool, (S, L)
+    weighs : ndarray of bool, (S, L, m)
     rows : ndarray of int, (S, L)
         Which row of the log each is.
     start : ndarray, (S, 2n)
@@ -85,19 +89,21 @@ class Stretches:
     def of(cls, log: Log, length: int) -> Stretches:
         """Cut a log."""
         parts: list[NDArray[np.int64]] = []
+        seen = np.isfinite(log.measured)
         for run in range(int(log.run.max()) + 1):
-            mine = np.flatnonzero(log.run == run)
+            mine = np.flatnonzero((log.run == run) & seen.any(axis=1))
             if len(mine) < LEAST_ROWS:
                 raise InvalidValue(
                     f"{log.names[run]}: a log of {len(mine)} rows is too short; {LEAST_ROWS} are the least"
                 )
-            parts += np.array_split(mine, max(1, round(len(mine) / length)))
+            cut = np.array_split(mine, max(1, round(len(mine) / length)))
+            parts += [np.arange(part[0], part[-1] + 1) for part in cut]
         longest = max(len(part) for part in parts)
         rows = [np.concatenate([part, np.full(longest - len(part), part[-1])]) for part in parts]
-        weighs = [np.arange(longest) < len(part) for part in parts]
-        at = np.array(rows)
+        at, lengths = np.array(rows), np.array([len(part) for part in parts])
+        weighs = seen[at] & (np.arange(longest) < lengths[:, None])[..., None]
         start = np.hstack([log.q, log.qd])[at[:, 0]]
-        return cls(log.t[at], log.tau[at], log.measured[at], np.array(weighs), at, start)
+        return cls(log.t[at], log.tau[at], np.where(seen, log.measured, 0.0)[at], weighs, at, start)
 
 
 @dataclass(frozen=True)
@@ -161,7 +167,7 @@ def _gone(search: _Search) -> tuple[Array, bool, str]:
     sigma = np.ones(search.stretches.wanted.shape[-1])
     for k in range(FITS):
         success, message = search.go(sigma, SMALL if k else 0.0)
-        before, sigma = sigma, search.noise()
+        before, sigma = sigma, search.noise(sigma)
         if k and np.all(np.abs(sigma - before) <= SETTLED * before):
             break
     return sigma, success, message
@@ -197,7 +203,7 @@ class _Search:
             row = int(np.flatnonzero((np.diff(log.t) <= 0.0) & (np.diff(log.run) == 0))[0]) + 1
             raise InvalidValue(f"data, t: the times must increase, but row {row} is not after the one before")
         self._parts = max(1, int(np.ceil(float(steps.max(initial=0.0)) / max_step - 1e-9)))
-        count = int(self.stretches.weighs.sum()) * log.measured.shape[1]
+        count = int(self.stretches.weighs.sum())
         free = self._directions.shape[0] * self._directions.shape[2]
         if count <= free + len(self.names):
             raise InvalidValue(
@@ -205,7 +211,6 @@ class _Search:
                 f"{free} of the states that {len(self.stretches.t)} stretches begin with; log more, or take a longer "
                 "horizon"
             )
-        self._freedom = count - free - len(self.names)
         self._given = mech
         self._parts_of_first = [find(mech, name)[0][1][0] for name in self.names]
         self.bodies, self.held = Bodies(self.names), False
@@ -275,12 +280,12 @@ class _Search:
 
     def _residuals(self, point: _Point, sigma: Array) -> Array:
         s = self.stretches
-        return np.asarray(s.weighs[..., None] * (s.wanted - point.found) / sigma)
+        return np.asarray(s.weighs * (s.wanted - point.found) / sigma)
 
-    def _eliminated(self, point: _Point, sigma: Array, chart: bool) -> tuple[Array, Array, Any]:
-        """Return Jacobian and residuals of numbers or coordinates alone, and what gives the starts their steps."""
+    def _eliminated(self, point: _Point, sigma: Array, chart: bool) -> tuple[Array, Array, Any, Array]:
+        """Return Jacobian and residuals of numbers or coordinates alone, what gives the starts their steps, and Q."""
         S, L, m = point.found.shape
-        weight = (self.stretches.weighs[..., None] / sigma)[..., None]
+        weight = (self.stretches.weighs / sigma)[..., None]
         X = (weight * point.to_start).reshape(S, L * m, -1)
         to_values = point.to_values @ self.bodies.rates(point.values) if chart else point.to_values
         J, r = (weight * to_values).reshape(S, L * m, -1), self._residuals(point, sigma).reshape(S, L * m, 1)
@@ -290,7 +295,7 @@ class _Search:
         def start_step(change: Array) -> Array:
             return np.asarray(np.linalg.solve(R, Qt @ (r - J @ change[:, None]))[..., 0])
 
-        return (J - Q @ (Qt @ J)).reshape(-1, J.shape[2]), (r - Q @ (Qt @ r)).ravel(), start_step
+        return (J - Q @ (Qt @ J)).reshape(-1, J.shape[2]), (r - Q @ (Qt @ r)).ravel(), start_step, Q
 
     def go(self, sigma: Array, small: float) -> tuple[bool, str]:
         """Go to the least sum of squares; return whether that was reached, and why the search ended."""
@@ -299,7 +304,7 @@ class _Search:
         damping = DAMPING
         value = float(np.sum(self._residuals(self.point, sigma) ** 2))
         for k in range(STEPS):
-            J, r, start_step = self._eliminated(self.point, sigma, self.held)
+            J, r, start_step, _ = self._eliminated(self.point, sigma, self.held)
             scale = _lengths(J)
             triangle: Array = np.asarray(np.linalg.qr(np.column_stack([J / scale, r]), mode="r"))
             least, most = self._bounds()
@@ -327,12 +332,16 @@ class _Search:
                 return True, f"converged after {k + 1} steps"
         return False, f"not yet converged after {STEPS} steps"
 
-    def noise(self) -> Array:
-        """Return the standard deviation of each signal, of what is left over."""
-        r = self._residuals(self.point, np.ones(self.stretches.wanted.shape[-1]))
-        share = self._freedom / (self.stretches.weighs.sum() * r.shape[-1])
-        size = np.abs(self.stretches.wanted).max(axis=(0, 1))
-        return np.maximum(np.sqrt((r**2).sum(axis=(0, 1)) / self.stretches.weighs.sum() / share), QUIET * size + 1e-300)
+    def noise(self, sigma: Array) -> Array:
+        """Return the standard deviation of each signal: of what is left over, by how much of its noise that shows."""
+        s = self.stretches
+        squares = (self._residuals(self.point, np.ones(s.wanted.shape[-1])) ** 2).sum(axis=(0, 1))
+        J, _, _, Q = self._eliminated(self.point, sigma, False)
+        fitted = (Q**2).sum(axis=2).ravel() + (_told(J / _lengths(J))[0] ** 2).sum(axis=1)
+        count = s.weighs.sum(axis=(0, 1))
+        shows = np.maximum(count - fitted.reshape(s.wanted.shape).sum(axis=(0, 1)), LEAST_SHOWN * count)
+        size = np.abs(s.wanted).max(axis=(0, 1))
+        return np.maximum(np.sqrt(squares / shows), QUIET * size + 1e-300)
 
     def _mechanism(self) -> Mechanism:
         """Return the mechanism that was found, of whose links those have impossible inertias that must."""
@@ -347,15 +356,14 @@ class _Search:
 
     def result(self, sigma: Array, success: bool, message: str) -> Fit:
         """Return what was found."""
-        J, _, _ = self._eliminated(self.point, sigma, False)
+        J, _, _, _ = self._eliminated(self.point, sigma, False)
         scale = _lengths(J)
-        _, values, rows = np.linalg.svd(J / scale, full_matrices=False)
-        told = values > RANK * values.max(initial=0.0)
-        half = rows[told].T / values[told] / scale[:, None]
-        untold = np.eye(len(scale)) - rows[told].T @ rows[told]
+        _, values, rows = _told(J / scale)
+        half = rows.T / values / scale[:, None]
+        untold = np.eye(len(scale)) - rows.T @ rows
         s = self.stretches
-        fitted = np.empty_like(self.log.measured)
-        fitted[s.rows[s.weighs]] = self.point.found[s.weighs]
+        fitted = np.full_like(self.log.measured, np.nan)
+        fitted[s.rows] = self.point.found
         return Fit(
             self._mechanism(), tuple(self.names), self.point.values, half @ half.T,
             np.linalg.norm(untold, axis=0) < UNTOLD, fitted, sigma, success, message, not self.held,
@@ -379,6 +387,13 @@ def _refuse_moving(mech: Mechanism, names: list[str]) -> None:
                 f"parameter {name!r}: moves the loops, which identify does not follow with form='output'; masses, "
                 "inertias and what joints and gravity do can be found"
             )
+
+
+def _told(J: Array) -> tuple[Array, Array, Array]:
+    """Return the singular values of J that are not zero, between the vectors to them."""
+    left, values, rows = np.linalg.svd(J, full_matrices=False)
+    told = values > RANK * values.max(initial=0.0)
+    return left[:, told], values[told], rows[told]
 
 
 def _lengths(J: Array) -> Array:

@@ -19,6 +19,7 @@ from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, 
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
+from cstormpy.simulation.run_start import is_within
 from cstormpy.trajectory import BSpline, playback
 from cstormpy.trajectory.checks import control_point_array, finite_array
 
@@ -248,7 +249,7 @@ def _declare(block: Any, simstate: Any, begin: float, end: float, inner: Sequenc
     for k in range(first, last + 1):
         for jump in (begin, *inner, end):
             when = jump + k * period
-            if now < when <= until:
+            if when > 0.0 and is_within(simstate, when):
                 simstate.declare_event(block, when)
 
 

@@ -16,6 +16,7 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.palette import quiet
+from cstormpy.simulation.step_control import SAME_TIME
 
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
@@ -77,8 +78,18 @@ def _declare_corners(wave: Any, simstate: Any) -> None:
         corner = part() + wave.phase
         for cycle in range(math.floor(begin - corner), math.ceil(end - corner) + 1):
             t = (cycle + corner) / wave.freq
-            if simstate.t <= t <= simstate.tf:
+            if is_within(simstate, t):
                 simstate.declare_event(wave, t)
+
+
+def is_within(simstate: Any, t: float) -> bool:
+    """Tell whether a source that jumps at a time does so within a run, its beginning and its end included.
+
+    Times are rounded: that of a jump may lie beside the end of the run that does it, or beside the beginning of one
+    that goes on from there, which is to see what stands behind the jump.
+    """
+    first, last = getattr(simstate, "t", None) or 0.0, getattr(simstate, "tf", None) or 0.0
+    return first - SAME_TIME * max(1.0, first) <= t <= last + SAME_TIME * max(1.0, last)
 
 
 def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, resumed: bool) -> None:

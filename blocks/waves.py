@@ -16,7 +16,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.waves import chirp, multisine, pulse_train, schroeder_phases
-from cstormpy.simulation.run_start import is_within
+from cstormpy.simulation.run_start import is_ahead
 from cstormpy.trajectory.checks import finite_array
 
 
@@ -79,9 +79,9 @@ class Pulse(bases.Ported, SourceBlock):
         """Tell a run when this source jumps."""
         super().start(simstate)
         last = ((getattr(simstate, "tf", None) or 0.0) - self.delay) / self.period
-        for k in range(math.ceil(last) + 1):
+        for k in range(math.ceil(max(0.0, last)) + 1):
             for edge in (self.delay + k * self.period, self.delay + (k + self.width) * self.period):
-                if edge > 0.0 and is_within(simstate, edge):
+                if edge > 0.0 and is_ahead(simstate, edge):
                     simstate.declare_event(self, edge)
 
     def edge_time(self, t: float) -> Callable[[], float]:

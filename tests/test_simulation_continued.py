@@ -113,6 +113,7 @@ SOURCES = {
     "pulse": lambda bd: bd.PULSE(1.0, period=0.2, width=0.5, offset=0.25),
     "late pulse": lambda bd: bd.PULSE(1.0, period=0.4, width=0.8, offset=0.25),
     "square": lambda bd: bd.WAVEFORM("square", freq=6.2, phase=0.96, duty=0.9),
+    "late square": lambda bd: bd.WAVEFORM("square", freq=1.52, phase=0.63, duty=0.1),
     "data": lambda bd: bd.FROMDATA(t=[0, 0.62, 0.62, 0.8], y=[0.0, 0.2, 1.0, 0.7], ends="repeat"),
 }
 
@@ -123,6 +124,7 @@ SOURCES = {
         ("pulse", [0.3, 0.3]),
         ("late pulse", [1.1199999999999999]),
         ("square", [0.7838709677419351]),
+        ("late square", [(1 + 0.1 + 0.63) / 1.52]),
         ("data", [0.6199999999999999]),
     ],
 )

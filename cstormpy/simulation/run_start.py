@@ -78,18 +78,19 @@ def _declare_corners(wave: Any, simstate: Any) -> None:
         corner = part() + wave.phase
         for cycle in range(math.floor(begin - corner), math.ceil(end - corner) + 1):
             t = (cycle + corner) / wave.freq
-            if is_within(simstate, t):
+            if is_ahead(simstate, t):
                 simstate.declare_event(wave, t)
 
 
-def is_within(simstate: Any, t: float) -> bool:
-    """Tell whether a source that jumps at a time does so within a run, its beginning and its end included.
+def is_ahead(simstate: Any, t: float) -> bool:
+    """Tell whether a source that jumps at a time has not done so before a run, whose beginning is included.
 
-    Times are rounded: that of a jump may lie beside the end of the run that does it, or beside the beginning of one
-    that goes on from there, which is to see what stands behind the jump.
+    Times are rounded: that of a jump may lie beside the end of the run that does it, and so beside the beginning of one
+    that goes on from there, which is to see what stands behind the jump. A source declares the first of its jumps
+    behind the end too, as a STEP does: a rounding may bring it there, and who asks whether it jumps at all is told.
     """
-    first, last = getattr(simstate, "t", None) or 0.0, getattr(simstate, "tf", None) or 0.0
-    return first - SAME_TIME * max(1.0, first) <= t <= last + SAME_TIME * max(1.0, last)
+    begin = getattr(simstate, "t", None) or 0.0
+    return t >= begin - SAME_TIME * max(1.0, begin)
 
 
 def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, resumed: bool) -> None:

@@ -19,6 +19,8 @@ from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, 
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
+from cstormpy.simulation.run_start import is_ahead
+from cstormpy.simulation.step_control import SAME_TIME
 from cstormpy.trajectory import BSpline, playback
 from cstormpy.trajectory.checks import control_point_array, finite_array
 
@@ -234,7 +236,11 @@ def _check_span(begin: float, length: float) -> None:
 
 
 def _declare(block: Any, simstate: Any, begin: float, end: float, inner: Sequence[float], ends: str) -> None:
-    """Tell a run when a source jumps: at its ends, at times between them, and so in each repetition."""
+    """Tell a run when a source jumps: at its ends, at times between them, and so in each repetition.
+
+    Where it begins or ends behind the end of a run is left out unless it repeats, as most sources only come to rest
+    there: steppers, which take no jumps, take these.
+    """
     now, until = getattr(simstate, "t", None) or 0.0, getattr(simstate, "tf", None)
     if until is None:
         return
@@ -245,10 +251,11 @@ def _declare(block: Any, simstate: Any, begin: float, end: float, inner: Sequenc
         raise InvalidValue(
             f"{ports.label(block)}: jumps more than {MOST_EVENTS} times in this run; play it more slowly or less long"
         )
+    until += SAME_TIME * max(1.0, until)
     for k in range(first, last + 1):
         for jump in (begin, *inner, end):
             when = jump + k * period
-            if now < when <= until:
+            if when > 0.0 and is_ahead(simstate, when) and (when <= until or jump in inner or ends == "repeat"):
                 simstate.declare_event(block, when)
 
 

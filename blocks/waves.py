@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.waves import chirp, multisine, pulse_train, schroeder_phases
+from cstormpy.simulation.run_start import is_ahead
 from cstormpy.trajectory.checks import finite_array
 
 
@@ -76,13 +78,11 @@ class Pulse(bases.Ported, SourceBlock):
     def start(self, simstate: Any) -> None:
         """Tell a run when this source jumps."""
         super().start(simstate)
-        now = getattr(simstate, "t", None) or 0.0
-        end, k = getattr(simstate, "tf", 0.0) or 0.0, 0
-        while self.delay + k * self.period <= end:
+        last = ((getattr(simstate, "tf", None) or 0.0) - self.delay) / self.period
+        for k in range(math.ceil(max(0.0, last)) + 1):
             for edge in (self.delay + k * self.period, self.delay + (k + self.width) * self.period):
-                if edge > now:
+                if edge > 0.0 and is_ahead(simstate, edge):
                     simstate.declare_event(self, edge)
-            k += 1
 
     def edge_time(self, t: float) -> Callable[[], float]:
         """Return what reads, from the numbers of then, when the edge comes that now comes at a time."""

@@ -107,3 +107,43 @@ def test_points_of_the_grid_are_the_same(sim, options):
     np.testing.assert_allclose(second.x[1:], whole.x[7:], rtol=1e-9)
     on_grid = SavedState(t=0.3, continuous={"clock": [0.3]}, sampled={"count": [0.4]})
     np.testing.assert_allclose(sim.run(counted(sim, False), T=0.3, start=on_grid, **options).t, whole.t[6:])
+
+
+SOURCES = {
+    "pulse": lambda bd: bd.PULSE(1.0, period=0.2, width=0.5, offset=0.25),
+    "late pulse": lambda bd: bd.PULSE(1.0, period=0.4, width=0.8, offset=0.25),
+    "square": lambda bd: bd.WAVEFORM("square", freq=6.2, phase=0.96, duty=0.9),
+    "late square": lambda bd: bd.WAVEFORM("square", freq=1.52, phase=0.63, duty=0.1),
+    "data": lambda bd: bd.FROMDATA(t=[0, 0.62, 0.62, 0.8], y=[0.0, 0.2, 1.0, 0.7], ends="repeat"),
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "pieces"),
+    [
+        ("pulse", [0.3, 0.3]),
+        ("late pulse", [1.1199999999999999]),
+        ("square", [0.7838709677419351]),
+        ("late square", [(1 + 0.1 + 0.63) / 1.52]),
+        ("data", [0.6199999999999999]),
+    ],
+)
+def test_a_source_that_jumps_where_a_run_goes_on(sim, source, pieces):
+    """What is declared beside the end of a run, by a rounding, was done by neither run: its event was lost."""
+
+    def build():
+        bd = sim.blockdiagram()
+        wave, above = SOURCES[source](bd), bd.COMPARE(">", 0.5, name="above")
+        held = bd.ZOH(bd.clock(0.1, "s"), name="held")
+        bd.connect(wave, above, held, bd.INTEGRATOR(name="of wave"))
+        bd.connect(above, bd.INTEGRATOR(name="of above"))
+        bd.connect(held, bd.INTEGRATOR(name="of held"))
+        return bd
+
+    whole, out, events = sim.run(build(), T=1.35, solver="RK4", dt=0.02), None, []
+    for T in [*pieces, 1.35 - sum(pieces)]:
+        out = sim.run(build(), T=T, solver="RK4", dt=0.02, start=out)
+        events += out.events
+    np.testing.assert_allclose(out.x[-1], whole.x[-1], atol=1e-12)
+    np.testing.assert_allclose([t for t, _ in events], [t for t, _ in whole.events], atol=1e-12)
+    assert len(events) > 1

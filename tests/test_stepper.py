@@ -124,6 +124,16 @@ def test_what_is_wrong_with_inputs_and_times_is_said(stepper):
             lambda bd, x: bd.connect(bd.STEP(name="late"), bd.NULL()),
             "block 'late' declares when it jumps.*inputs=\\['late'\\]",
         ),
+        # those that jump first behind the first second were stepped over
+        (lambda bd, x: bd.connect(bd.PULSE(period=4.0, delay=1.7, name="late"), bd.NULL()), "'late' declares when"),
+        (
+            lambda bd, x: bd.connect(bd.FROMDATA(t=[0, 3, 3, 4], y=[0, 0, 1, 1], name="late"), bd.NULL()),
+            "'late' declares when",
+        ),
+        (
+            lambda bd, x: bd.connect(bd.SPLINETRAJECTORY([0, 0, 1, 1], 3.0, ends="repeat", name="late")[0], bd.NULL()),
+            "'late' declares when",
+        ),
     ],
 )
 def test_what_belongs_to_a_run_is_refused(add, message):
@@ -135,6 +145,8 @@ def test_what_belongs_to_a_run_is_refused(add, message):
     for block in list(bd.blocklist):
         if block.name in ("hold", "relay"):
             bd.connect(block, bd.NULL())
+        for port in range(1, block.nout):
+            bd.connect(block[port], bd.NULL())
     with pytest.raises(DiagramError, match=message):
         sim.stepper(bd)
 

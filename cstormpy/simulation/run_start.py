@@ -16,6 +16,7 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.palette import quiet
+from cstormpy.simulation.step_control import SAME_TIME
 
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
@@ -77,8 +78,19 @@ def _declare_corners(wave: Any, simstate: Any) -> None:
         corner = part() + wave.phase
         for cycle in range(math.floor(begin - corner), math.ceil(end - corner) + 1):
             t = (cycle + corner) / wave.freq
-            if simstate.t <= t <= simstate.tf:
+            if is_ahead(simstate, t):
                 simstate.declare_event(wave, t)
+
+
+def is_ahead(simstate: Any, t: float) -> bool:
+    """Tell whether a source that jumps at a time has not done so before a run, whose beginning is included.
+
+    Times are rounded: that of a jump may lie beside the end of the run that does it, and so beside the beginning of one
+    that goes on from there, which is to see what stands behind the jump. A source declares the first of its jumps
+    behind the end too, as a STEP does: a rounding may bring it there, and who asks whether it jumps at all is told.
+    """
+    begin = getattr(simstate, "t", None) or 0.0
+    return t >= begin - SAME_TIME * max(1.0, begin)
 
 
 def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, resumed: bool) -> None:

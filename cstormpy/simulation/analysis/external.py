@@ -268,14 +268,14 @@ def refuse_more_than_states(diagram: Any, simstate: Any, moved: list[Input], who
         _refuse_jumps(source, moved, who)
 
 
-def refuse_more_than_samples(diagram: Any, simstate: Any, moved: list[Input], who: str) -> list[float]:
-    """Refuse events that do something, and jumps of sources; return when sampled blocks jump between ticks."""
+def refuse_more_than_samples(diagram: Any, simstate: Any, moved: list[Input], who: str) -> list[tuple[float, Clock]]:
+    """Refuse events that do something, and jumps of sources; return when sampled blocks jump, and by which clock."""
     _refuse_events(diagram, simstate, moved, who)
     declared = [(t, source) for t, source in simstate.eventq.pop_until(math.inf) if not isinstance(source, Clock)]
     for _, source in declared:
         if source not in diagram.cells:
             _refuse_jumps(source, moved, who)
-    return [float(t) for t, _ in declared]
+    return [(float(t), source._clock) for t, source in declared if source in diagram.cells]
 
 
 def _refuse_events(diagram: Any, simstate: Any, moved: list[Input], who: str) -> None:

@@ -25,6 +25,7 @@ from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.repeatability import unrepeatable
+from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import Tableau
 
 Detectors = list[tuple[Any, Any]]
@@ -151,9 +152,13 @@ class Prepared:
         return found
 
     def compare(self, diagram: Diagram, t: float, x: Array) -> None:
-        """Refuse a program that does not compute what the blocks do, once after each translation."""
+        """Refuse a program that does not compute what the blocks do, once after each translation.
+
+        They are asked a little later, as a source may jump at this very time, which each of both rounds in its way.
+        """
         if self._same:
             return
+        t += JUMP_WIDTH * float(np.spacing(t))
         c = self.ready()
         c.sample(diagram)
         interpreted = diagram.derivative(t, x)

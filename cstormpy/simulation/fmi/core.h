@@ -13,7 +13,8 @@ enum { VR_INPUTS = 1, VR_OUTPUTS = VR_INPUTS + NU, VR_PARAMETERS = VR_OUTPUTS + 
 typedef struct {
     double t, length;                                   /* the time, and the length of the step to try next */
     double u[NU + 1], parameters[NPAR + 1], x[NX + 1], solver[NSOLVER];
-    double z[NZ + 1], tick[NCLOCKS + 1];                /* sampled states and what is held; how many ticks there were */
+    double z[NZ + 1], tick[NCLOCKS + 1];                /* sampled states and what is held; number of the next tick */
+    double first[NCLOCKS + 1];                          /* number of the first tick, of those counted from a time of 0 */
     double p[NP + 1], out[NOUT + 1], xd[NX + 1];
     double earliest, latest;                            /* times that signals are asked for, beside a jump */
     int begun;                                          /* whether a step has been taken */
@@ -164,6 +165,14 @@ static int advance(State *s, double end) {
 /* The time of the next tick of a clock. */
 static double next_tick(const State *s, int clock) { return OFFSET[clock] + s->tick[clock] * PERIOD[clock]; }
 
+/* Stand at the time where a simulation begins, which clocks have not ticked before. */
+static void begin_at(State *s, double t) {
+    int k;
+    s->t = t;
+    for (k = 0; k < NCLOCKS; k++) s->first[k] = s->tick[k] = fmax(0.0, ceil((t - OFFSET[k]) / PERIOD[k] - SOON));
+    s->stale = 1;
+}
+
 /* Let the clocks tick that are due, all from the same signals; at the first step the others take what they hold. */
 static int tick(State *s) {
     int due[NCLOCKS + 1], any = 0, k, i, failed;
@@ -187,6 +196,9 @@ static int tick(State *s) {
     return refresh(s);
 }
 
+/* When something jumps, which does so a time after the first tick of a clock. */
+static double jump_of(const State *s, int k) { return JUMPS[k] + s->first[JUMPS_BY[k]] * PERIOD[JUMPS_BY[k]]; }
+
 /* The time up to which nothing jumps, at most some end. */
 static double smooth_until(const State *s, double end) {
     int k;
@@ -194,7 +206,10 @@ static double smooth_until(const State *s, double end) {
         double next = next_tick(s, k);
         if (end - next > SOON * PERIOD[k]) end = next;
     }
-    for (k = 0; k < NJUMPS; k++) if (JUMPS[k] - s->t > AT_JUMP && end - JUMPS[k] > AT_JUMP) end = JUMPS[k];
+    for (k = 0; k < NJUMPS; k++) {
+        double jump = jump_of(s, k);
+        if (jump - s->t > AT_JUMP && end - jump > AT_JUMP) end = jump;
+    }
     return end;
 }
 
@@ -204,9 +219,9 @@ static void look(State *s, double until) {
     s->earliest = -INFINITY;
     s->latest = INFINITY;
     for (k = 0; k < NJUMPS; k++) {
-        double width = JUMP_WIDTH * (nextafter(JUMPS[k], INFINITY) - JUMPS[k]);
-        if (fabs(JUMPS[k] - s->t) <= AT_JUMP) s->earliest = JUMPS[k] + width;
-        if (fabs(JUMPS[k] - until) <= AT_JUMP) s->latest = JUMPS[k] - width;
+        double jump = jump_of(s, k), width = JUMP_WIDTH * (nextafter(jump, INFINITY) - jump);
+        if (fabs(jump - s->t) <= AT_JUMP) s->earliest = jump + width;
+        if (fabs(jump - until) <= AT_JUMP) s->latest = jump - width;
     }
     s->stale = 1;
 }

@@ -65,8 +65,7 @@ EXPORT fmi2Status fmi2SetupExperiment(fmi2Component c, int with_tolerance, doubl
 #if ADAPTIVE
     if (with_tolerance && tolerance > 0.0) s->solver[0] = tolerance;
 #endif
-    s->t = begin;
-    s->stale = 1;
+    begin_at(s, begin);
     return fmi2OK;
 }
 EXPORT fmi2Status fmi2EnterInitializationMode(fmi2Component c) { (void)c; return fmi2OK; }

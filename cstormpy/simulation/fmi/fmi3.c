@@ -62,8 +62,7 @@ EXPORT fmi3Status fmi3EnterInitializationMode(fmi3Instance c, bool with_toleranc
 #if ADAPTIVE
     if (with_tolerance && tolerance > 0.0) s->solver[0] = tolerance;
 #endif
-    s->t = begin;
-    s->stale = 1;
+    begin_at(s, begin);
     return fmi3OK;
 }
 EXPORT fmi3Status fmi3ExitInitializationMode(fmi3Instance c) {

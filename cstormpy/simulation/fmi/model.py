@@ -250,9 +250,10 @@ def _header(
     return "\n".join(lines) + "\n"
 
 
-def _clocks(program: Program, sampled: Array, jumps: list[float]) -> str:
+def _clocks(program: Program, sampled: Array, jumps: list[tuple[float, Any]]) -> str:
     """Return the C of what is sampled: where it stands, when, and what it begins with."""
     clocks = program.clocks
+    numbers = {clock: k for k, (clock, _, _) in enumerate(clocks)}
     own = [sum(part.stop - part.start for b, part in program.sampled if b._clock is clock) for clock, _, _ in clocks]
     lines = [
         *(f"#define {k} {n}" for k, n in (("NZ", sampled.size), ("NCLOCKS", len(clocks)), ("NJUMPS", len(jumps)))),
@@ -262,7 +263,8 @@ def _clocks(program: Program, sampled: Array, jumps: list[float]) -> str:
         _doubles("SAMPLED_AT_START", sampled),
         _doubles("PERIOD", [clock.T for clock, _, _ in clocks]),
         _doubles("OFFSET", [clock.offset for clock, _, _ in clocks]),
-        _doubles("JUMPS", jumps),
+        _doubles("JUMPS", [t for t, _ in jumps]),
+        _whole("JUMPS_BY", [numbers[clock] for _, clock in jumps]),
         _whole("Z_AT", [part.start for _, part, _ in clocks]),
         _whole("COUNT", [part.stop - part.start for _, part, _ in clocks]),
         _whole("OWN", own),

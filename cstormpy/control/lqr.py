@@ -29,6 +29,8 @@ ROUNDING = 1e-9
 class LQR(PostureLaw):
     """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) by the shorter way round.
 
+    A joint with limits or a spring, and one that is coupled to another one, has one way only.
+
     K = R⁻¹ Bᵀ S and S solves the Riccati equation Aᵀ S + S A − S B R⁻¹ Bᵀ S + Q = 0 of the exact linear model there;
     V = eᵀ S e falls along the motions of that model.
 

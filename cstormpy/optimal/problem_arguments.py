@@ -40,8 +40,8 @@ TORQUE_BOX = 100.0
 def read_duration(duration: Any) -> tuple[float, float, float, bool]:
     """Return the lowest duration, where to begin, the highest one, and whether it is free.
 
-    >>> read_duration((0.5, 2.0))
-    (0.5, 1.0, 2.0, True)
+    >>> read_duration((0.5, 2.0)), read_duration((1.0, 1.0))
+    ((0.5, 1.0, 2.0, True), (1.0, 1.0, 1.0, False))
     """
     parts = (duration,) if is_single(duration) else tuple(duration)
     if len(parts) not in (1, 2, 3):
@@ -52,7 +52,7 @@ def read_duration(duration: Any) -> tuple[float, float, float, bool]:
     if sorted(numbers) != numbers:
         raise InvalidValue(f"duration: the bounds must rise, got {numbers}")
     middle = (numbers[0] * numbers[-1]) ** 0.5
-    return numbers[0], numbers[1] if len(parts) == 3 else middle, numbers[-1], len(parts) > 1
+    return numbers[0], numbers[1] if len(parts) == 3 else middle, numbers[-1], numbers[0] < numbers[-1]
 
 
 def read_knots(given: Any, points: Any, degree: Any) -> Array:

@@ -80,14 +80,14 @@ def _climb(mech: Mechanism, q: Array) -> tuple[Array, Array, Array]:
     return q, energy, mech.inverse_sensitivity(q, still, still).y
 
 
-def periods(mech: Mechanism) -> tuple[Array, Array]:
-    """Return what one turn adds to each coordinate, 2π or 0, and its inverse, or 0.
+def periods(mech: Mechanism, q: Array) -> tuple[Array, Array]:
+    """Return what one turn adds to each coordinate, 2π or 0, and its inverse, or 0, at postures q (..., n).
 
     A hinge comes to the same after a turn, unless it has a spring or limits, or stands in a constraint of coordinates.
     """
     turns = _turning(mech) & np.array([not (f.limits and f.limits.position) for f in mech.freedoms])
     if mech.loops:
-        turns &= ~closure_of(mech, np.random.default_rng(0).uniform(-1.0, 1.0, (3, mech.n))).by_value
+        turns &= ~closure_of(mech, np.reshape(q, (-1, mech.n))).by_value
     return 2.0 * math.pi * turns, turns / (2.0 * math.pi)
 
 

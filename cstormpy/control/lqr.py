@@ -93,7 +93,7 @@ class LQR(PostureLaw):
         self.R = weights(R, len(self.motors), "R", definite=True)
         self._at = places(np.isin(self.mech.names, model.states[:f]))  # those that loops leave free
         self._rest, self._goal_at = np.zeros(f), self.goal[self._at]
-        self._turn, self._per_turn = (each[self._at] for each in periods(self.mech))
+        self._turn, self._per_turn = (each[self._at] for each in periods(self.mech, self.goal))
         self.S, self.K = regulator(self.A, self.B, self.Q, self.R, model.states)
 
     def error(self, q: Array, qd: Array) -> Array:

@@ -221,7 +221,7 @@ class PredictiveController:
         model = mech.with_drive(active=()).linearize(posture, tau=hold)
         A, B = sampled_model(model.A, model.B, checks.positive(dt, "dt"))
         point = np.concatenate([posture, np.zeros(mech.n)])
-        turn = np.concatenate([periods(mech)[0], np.zeros(mech.n)])
+        turn = np.concatenate([periods(mech, posture)[0], np.zeros(mech.n)])
         motors = np.flatnonzero(mech.actuated_mask).tolist()
         balls = {k: motors.index(k) if k in motors else -1 for k in mech.ball_starts}
         f = len(model.states) // 2

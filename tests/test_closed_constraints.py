@@ -121,3 +121,16 @@ def test_bad_constraints_are_refused_by_their_name():
     ):
         with pytest.raises(cs.CstormError, match=match):
             make()
+
+
+def test_a_function_need_not_be_defined_everywhere():
+    """Dynamics, `mobility`, `project` and LQR ended in an error of linear algebra, from postures that they try."""
+    rack = cs.Link("rack", None, cs.Prismatic((1, 0, 0)), mass=2.0, inertia=(0.01,) * 3)
+    cam = cs.Link("cam", "rack", cs.Revolute((0, 0, 1)), mass=0.5, inertia=(0.01,) * 3)
+    groove = cs.Constraint(lambda q: q[0] - 0.1 * np.sqrt(q[1] + 0.64) + 0.08, name="groove")
+    mech = cs.Mechanism([rack, cam], loops=[groove], actuated=["cam"])
+    found = mech.forward_dynamics([0.0, 0.0], [0.0, 0.0], [0.0, 1.0])
+    assert_close(found[1], 1.0 / (0.01 + 2.5 * (0.05 / 0.8) ** 2), 1e-9)
+    assert cs.control.LQR(mech, [0.0, 0.0]).states[0] == "cam" and mech.mobility([0.0, 0.0]).freedoms == 1
+    with pytest.raises(cs.CstormError, match=r"loop groove: is not defined at q = \(0, -1\)"):
+        mech.project([0.0, -1.0], hold=["cam"])

@@ -97,3 +97,19 @@ def test_the_cost_to_go_along_a_closed_motion_is_what_the_run_pays(name, engine)
     left = law.value(1.0, *np.split(out.x[-1], 2))
     assert left < 0.1 * law.value(0.0, *np.split(out.x[0], 2))
     assert np.trapezoid(running, out.t) + left == pytest.approx(law.value(0.0, *np.split(out.x[0], 2)), rel=0.02)
+
+
+def test_a_joint_with_limits_or_coupled_is_elsewhere_after_a_turn():
+    """A rack came to rest a turn of its pinion beside the goal, and a joint pushed against its stop for ever."""
+    rack = cs.Link("rack", None, cs.Prismatic((1, 0, 0)), mass=2.0, inertia=(0.01,) * 3)
+    pinion = cs.Link("pinion", "rack", cs.Revolute((0, 0, 1)), mass=0.5, inertia=(0.01,) * 3)
+    mech = cs.Mechanism([rack, pinion], loops=[cs.Coupling("rack", "pinion", 0.1)], actuated=["pinion"])
+    law, still = control.LQR(mech, [0.0, 0.0]), np.zeros(2)
+    assert law.states[0] == "pinion"
+    assert_close(law.error(np.array([1.0, 10.0]), still), [10.0, 0.0], 1e-12)
+    follow = control.TVLQR(mech, lambda t: (still, still, still), t0=0.0, t1=0.1, final=law)
+    assert_close(follow.error(0.05, np.array([1.0, 10.0]), still), [10.0, 0.0], 1e-12)
+
+    limits = cs.Limits(position=(-2.8, 2.8))
+    arm = cs.Mechanism([pinion.replace(parent=None, joint=cs.Revolute((0, 0, 1), limits=limits))])
+    assert_close(control.LQR(arm, [2.5]).error(np.array([-2.5]), np.zeros(1)), [-5.0, 0.0], 1e-12)

@@ -95,6 +95,30 @@ def test_phases_change_where_the_margin_says_and_not_at_once_again():
     assert abs(law(0.0, q, np.array([0.0, 100.0]))[0]) == 25.0
 
 
+class Stay(control.LQR):
+    """Stays where it begins."""
+
+    def start(self, t, q, qd):
+        self.begins, self.hold = t, 100.0 * np.asarray(q)[1:]
+
+
+def test_a_law_within_another_one_begins_where_its_turn_does():
+    """`start` of the laws in `Then` was never called, that of those in `SwingUp` only as the run began."""
+    mech, rest = library.acrobot(), np.zeros(2)
+    law = control.Then(Stay(mech), Stay(mech), 2.0)
+    law.start(5.0, UPRIGHT + 0.1, rest)
+    assert (law.first.begins, law.first.hold[0]) == (0.0, pytest.approx(10.0))
+    law.switch(7.0, UPRIGHT + 0.2, rest)
+    assert (law.second.begins, law.second.hold[0]) == (2.0, pytest.approx(20.0))
+
+    law = control.SwingUp(Stay(mech), Stay(mech), threshold=1.0)
+    law.start(0.0, rest, rest)
+    law.switch(1.0, UPRIGHT + 0.1, rest)
+    law.switch(3.0, UPRIGHT + 0.2, rest)
+    assert (law.balance.begins, law.balance.hold[0]) == (1.0, pytest.approx(10.0))
+    assert (law.pump.begins, law.pump.hold[0]) == (3.0, pytest.approx(20.0))
+
+
 @pytest.mark.parametrize("make", [control.EnergyPump, control.EnergyPFL])
 def test_the_pump_raises_the_energy_towards_the_goal(make):
     """Without damping and without feedback dE/dt = τ q̇2: never falling for the pump alone, and bounded by E*."""

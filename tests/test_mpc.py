@@ -106,6 +106,15 @@ def test_a_hinge_that_went_round_is_at_the_same_place():
     np.testing.assert_allclose(mpc(at + 2 * mpc.turn), mpc(at), atol=1e-9)
 
 
+def test_what_is_to_be_reached_is_approached_by_the_shorter_way():
+    """Half a turn away from the point of the model an arm a little beside its reference went all the way round."""
+    mpc = PredictiveController.of_mechanism(cs.library.furuta(), DT, Q=[10, 10, 1, 1])
+    arm = np.array([1.0, 0.0, 0.0, 0.0])
+    expected = mpc(mpc.x - 0.3 * arm, mpc.x)
+    for beyond in (1.0, 3.0, 3.3, 9.0):
+        np.testing.assert_allclose(mpc(mpc.x + (beyond - 0.3) * arm, mpc.x + beyond * arm), expected, atol=1e-9)
+
+
 def run(engine, **asked):
     sim = cs.Simulation(engine=engine, live=False, progress=False)
     bd = sim.blockdiagram()

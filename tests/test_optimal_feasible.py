@@ -166,6 +166,18 @@ def test_shooting_with_few_steps_is_refined_until_its_integration_is_right():
     assert rough.excess[0].joint == "shoulder"
 
 
+def test_steps_end_at_the_phases_that_constraints_ask_for():
+    """Their number was chosen for the knots, so that "no sample stands there", after a refinement of the steps too."""
+    mech = library.acrobot().with_drive(active=["elbow"])
+    right = Position("forearm", lower=[0.1, None, None], tool=(0.5, 0, 0), at=0.3)
+    options = {"duration": 1.5, "start": [-UP, 0.0], "end": {"elbow": 0.5}, "objective": Effort(), "points": 9}
+    assert Problem(mech, constraints=[right], **options).steps == 510
+    solution = Problem(mech, constraints=[right], steps=10, **options).solve(progress=False)
+    assert solution.converged and solution.refined["steps"] % 10 == 0
+    pose = mech.forward_kinematics(solution.at(0.3 * 1.5).q[0])[1]
+    assert (pose @ [0.5, 0.0, 0.0, 1.0])[0] > 0.1 - 1e-6
+
+
 def test_coarse_stages_are_not_refined_and_the_last_one_is():
     stages = [Stage(points=8), Stage(points=12)]
     solution = arm(constraints=[DISC]).solve(stages=stages)

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import scipy
+from closeness import assert_close
 
 import cstormpy as cs
 from cstormpy.diagrams import acrobot_elbow
@@ -432,6 +433,16 @@ def test_a_guess_may_be_a_motion():
     programme = again.programme()
     assert programme.cost(again.first_guess()) == first.duration
     assert again.solve().cost <= first.duration
+
+
+def test_a_motion_of_all_joints_is_a_guess_of_the_torques_that_make_it():
+    """Angles of the elbow were taken for torques of its motor."""
+    up = Effort() + 100 * Terminal(q={"shoulder": -1.2})
+    problem = Problem(library.acrobot(), duration=0.8, start=[-np.pi / 2, 0], objective=up, points=10)
+    found = problem.solve(iterations=5, progress=False)
+    again = problem.replace(guess=found.motion)
+    assert_close(again.guess, found.spline.control_points, 1e-6)
+    assert again.programme().cost(again.first_guess()) == pytest.approx(found.cost, rel=1e-6)
 
 
 def test_blas_has_one_thread_within_the_block_and_as_many_as_before_after_it():

@@ -195,7 +195,7 @@ def _wire(
         say_degrees(probe.mech.freedoms, probe.mech.names, aim.q.tolist(), "goal")
     entry = Entry(varied, joints=probe.mech.names, motors=probe.mech.actuated, goal=aim, turn=np.zeros(probe.mech.n))
     if aim is not None and aim.wrap:
-        entry.turn, entry.balls = periods(probe.mech)[0], probe.mech.ball_starts
+        entry.turn, entry.balls = periods(probe.mech.tree, aim.q)[0], probe.mech.ball_starts
     return entry, probe
 
 

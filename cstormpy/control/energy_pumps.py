@@ -32,7 +32,7 @@ class _TowardsGoal(PostureLaw):
     def __init__(self, mech: Mechanism, goal: ArrayLike | None, limit: ArrayLike | None) -> None:
         super().__init__(mech, limit)
         self.goal, self.hold = goal_posture(self.mech, goal, type(self).__name__)
-        self._turn, self._per_turn = periods(self.mech)
+        self._turn, self._per_turn = periods(self.mech, self.goal)
 
     def _posture(self, t: float, reference: Target | None) -> Array:
         return self.goal

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.degrees import say_degrees
+from cstormpy.loops.closure import closure_of
 from cstormpy.mechanism import Mechanism
 
 STARTS = 12
@@ -47,8 +48,8 @@ def upright(mech: Mechanism) -> Array:
     best = int(np.argmax(np.where(there, energy, -math.inf)))
     if not there[best] or energy[best] - lowest <= 1e-9:
         raise InvalidValue("goal: the mechanism has no posture that is the highest; say which one is meant")
-    turn, per_turn = periods(mech)
-    exact = mech.trim(q[best] - turn * np.rint(q[best] * per_turn), tau=0, tolerance=1e-6).q
+    turn = 2.0 * math.pi
+    exact = mech.trim(q[best] - _turning(mech) * turn * np.rint(q[best] / turn), tau=0, tolerance=1e-6).q
     return np.where(np.abs(exact) < 1e-12, 0.0, exact)
 
 
@@ -79,13 +80,20 @@ def _climb(mech: Mechanism, q: Array) -> tuple[Array, Array, Array]:
     return q, energy, mech.inverse_sensitivity(q, still, still).y
 
 
-def periods(mech: Mechanism) -> tuple[Array, Array]:
-    """Return what one turn adds to each coordinate, 2π or 0, and its inverse, or 0.
+def periods(mech: Mechanism, q: Array) -> tuple[Array, Array]:
+    """Return what one turn adds to each coordinate, 2π or 0, and its inverse, or 0, at postures q (..., n).
 
-    A hinge comes to the same after a turn, unless it has a spring.
+    A hinge comes to the same after a turn, unless it has a spring or limits, or stands in a constraint of coordinates.
     """
-    turns = np.array([freedom.winds and freedom.stiffness == 0.0 for freedom in mech.freedoms], dtype=float)
+    turns = _turning(mech) & np.array([not (f.limits and f.limits.position) for f in mech.freedoms])
+    if mech.loops:
+        turns &= ~closure_of(mech, np.reshape(q, (-1, mech.n))).by_value
     return 2.0 * math.pi * turns, turns / (2.0 * math.pi)
+
+
+def _turning(mech: Mechanism) -> NDArray[np.bool_]:
+    """Return which coordinates are of hinges without a spring, (n,)."""
+    return np.array([freedom.winds and freedom.stiffness == 0.0 for freedom in mech.freedoms], dtype=bool)
 
 
 def wrapped(e: Array, turn: Array, per_turn: Array) -> Array:

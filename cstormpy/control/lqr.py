@@ -29,6 +29,8 @@ ROUNDING = 1e-9
 class LQR(PostureLaw):
     """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) by the shorter way round.
 
+    A joint with limits or a spring, and one that is coupled to another one, has one way only.
+
     K = R⁻¹ Bᵀ S and S solves the Riccati equation Aᵀ S + S A − S B R⁻¹ Bᵀ S + Q = 0 of the exact linear model there;
     V = eᵀ S e falls along the motions of that model.
 
@@ -91,7 +93,7 @@ class LQR(PostureLaw):
         self.R = weights(R, len(self.motors), "R", definite=True)
         self._at = places(np.isin(self.mech.names, model.states[:f]))  # those that loops leave free
         self._rest, self._goal_at = np.zeros(f), self.goal[self._at]
-        self._turn, self._per_turn = (each[self._at] for each in periods(self.mech))
+        self._turn, self._per_turn = (each[self._at] for each in periods(self.mech, self.goal))
         self.S, self.K = regulator(self.A, self.B, self.Q, self.R, model.states)
 
     def error(self, q: Array, qd: Array) -> Array:

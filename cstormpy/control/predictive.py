@@ -112,7 +112,8 @@ class PredictiveController:
     x, u : array_like, (n,), (m,), optional
         The point x*, u* that the model is about; zeros unless given.
     turn : array_like, (n,), optional
-        What brings a state to the same place again, 2π or 0; deviations are taken by the shorter way round.
+        What brings a state to the same place again, 2π or 0; deviations are taken by the shorter way round, those of
+        states without limits from what they are to come to.
     balls : mapping of int to int, optional
         Where the rotation vector of a ball joint begins in x = (q, q̇), and where its torques do in u, −1 without motor.
     free : sequence of int, optional
@@ -186,6 +187,8 @@ class PredictiveController:
             _limits(x_low, x_high, n, "x_low", "x_high", self.states),
             _limits(y_low, y_high, len(self.C), "y_low", "y_high", self._outputs()),
         )
+        (_, (x_low, x_high), _), weighed = self._limits, (self.C != 0.0).any(axis=0)
+        self._limited = np.isfinite(x_low) | np.isfinite(x_high) | weighed  # these are elsewhere after a turn
         self._condense()
         self._model: Any = None
 
@@ -218,7 +221,7 @@ class PredictiveController:
         model = mech.with_drive(active=()).linearize(posture, tau=hold)
         A, B = sampled_model(model.A, model.B, checks.positive(dt, "dt"))
         point = np.concatenate([posture, np.zeros(mech.n)])
-        turn = np.concatenate([periods(mech)[0], np.zeros(mech.n)])
+        turn = np.concatenate([periods(mech, posture)[0], np.zeros(mech.n)])
         motors = np.flatnonzero(mech.actuated_mask).tolist()
         balls = {k: motors.index(k) if k in motors else -1 for k in mech.ball_starts}
         f = len(model.states) // 2
@@ -309,8 +312,8 @@ class PredictiveController:
             If no inputs keep the states within their limits, naming the limit that is exceeded most at best.
         """
         n, m, N = self.n, self.m, self.N
-        e, turns = self._deviation(x)
         r = np.zeros(n) if reference is None else self._deviation(reference)[0]
+        e, turns = self._deviation(x, np.where(self._limited, 0.0, r))
         found, flag, info = self._solve(e, r)
         if flag not in SOLVED:
             raise InvalidValue(self._why_not(e, flag))
@@ -319,11 +322,12 @@ class PredictiveController:
         inputs = np.array([turned_back([*self.balls.values()], row, turns) for row in self.u + V.reshape(N, m)])
         return Plan(inputs, states, found[N * m :].copy(), int(info["iterations"]))
 
-    def _deviation(self, x: ArrayLike) -> tuple[Array, list[Array]]:
-        """Return x − x* by the shorter way round, and by how much the rates of balls are turned for that."""
+    def _deviation(self, x: ArrayLike, about: Array | float = 0.0) -> tuple[Array, list[Array]]:
+        """Return x − x* by the shorter way round from a deviation, and how the rates of balls are turned for that."""
         q, qd = np.split(np.asarray(x, dtype=float), [self.given // 2])
         q, qd, turns = brought_near([*self.balls], q, qd, self._point)
-        return wrapped(np.concatenate([q, qd]) - self._point, self.turn, self._per_turn)[self._at], turns
+        at, off = self._at, (np.concatenate([q, qd]) - self._point)[self._at]
+        return about + wrapped(off - about, self.turn[at], self._per_turn[at]), turns
 
     def _solve(self, e: Array, r: Array) -> tuple[Array, int, dict[str, Any]]:
         f = self._pull @ np.concatenate([e, r])

@@ -100,14 +100,16 @@ class Then(Law):
     def start(self, t: float, q: Array, qd: Array) -> None:
         """Begin with the first law."""
         self.mode, self.begun = FIRST, t
+        self.first.start(0.0, q, qd)
 
     def margin(self, t: float, q: Array, qd: Array) -> float | None:
         """Return how long it is until the second law's turn [s]."""
         return None if self.mode == SECOND else self.begun + self.duration - t
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
-        """Go on with the second law."""
+        """Go on with the second law, which begins at this state."""
         self.mode = SECOND
+        self.second.start(t - self.begun, q, qd)
 
 
 SWING, BALANCE = 0, 1
@@ -194,8 +196,9 @@ class SwingUp(Law):
         return self.release - v if self.mode == BALANCE else v - self.threshold
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
-        """Change to the other phase."""
+        """Change to the other phase, whose law begins at this state."""
         self.mode = SWING if self.mode == BALANCE else BALANCE
+        (self.balance if self.mode == BALANCE else self.pump).start(t, q, qd)
 
     @property
     def ready(self) -> bool:

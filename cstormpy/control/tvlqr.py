@@ -123,7 +123,7 @@ class TVLQR(PostureLaw):
         model = self.mech.with_drive(active=()).linearize(q, qd, ahead, independent=joints)
         n, f = self.mech.n, len(model.states) // 2
         self._at = places(np.isin(self.mech.names, model.states[:f]))  # those that loops leave free
-        self._turn, self._per_turn = (each[self._at] for each in periods(self.mech))
+        self._turn, self._per_turn = (each[self._at] for each in periods(self.mech, q))
         self.Q = weights(np.repeat([10.0, 1.0], f) if Q is None else Q, 2 * f, "Q", definite=False)
         self.R = weights(R, len(self.motors), "R", definite=True)
         end = final.S if isinstance(final, LQR) else self.Q if final is None else final

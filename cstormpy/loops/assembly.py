@@ -414,6 +414,8 @@ def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -
         found = closure_of(mech, q[None])
         h = found.holonomic
         phi, A = found.residual()[0, h], found.A[0][h][:, free]
+        if not (np.isfinite(phi).all() and np.isfinite(A).all()):  # where a constraint's function is not defined
+            return None
         closed = q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
         if closed is not None and moved <= 1e-9:
             return closed
@@ -487,6 +489,11 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
     found = closure_of(mech, q[None])
     h = found.holonomic
     phi = found.residual()[0, h]
+    defined = np.isfinite(phi) & np.isfinite(found.A[0][h]).all(axis=1)
+    if not defined.all():
+        row = int(np.flatnonzero(h)[np.argmin(defined)])
+        at = ", ".join(f"{x:.4g}" for x in q)
+        raise InvalidValue(f"loop {constraint_names(mech)[row]}: is not defined at q = ({at}); begin elsewhere")
     for _ in range(5 * ITERATIONS):
         A = found.A[0][h][:, free]
         if np.abs(phi).max(initial=0.0) <= SHUT * _size(found):
@@ -499,7 +506,7 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         tried = shortened(mech, tried, free)
         there = closure_of(mech, tried[None])
         left = there.residual()[0, h]
-        if left @ left < phi @ phi:
+        if left @ left < phi @ phi and np.isfinite(there.A).all():
             q, found, phi, damping = tried, there, left, max(damping * 0.1, 1e-15)
         elif damping > 1e8:
             break

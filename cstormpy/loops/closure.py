@@ -65,6 +65,12 @@ class Closure:
         """The constraint Jacobian, (N, m, n)."""
         return self._stacked([at.A for at in self.chains], [rows.A for rows in self.others])
 
+    @property
+    def by_value(self) -> NDArray[np.bool_]:
+        """Which coordinates stand in constraints of coordinates, (n,): a whole turn of one brings it elsewhere."""
+        rows = self.A[:, self.first(len(self.chains)) :]
+        return np.asarray((rows != 0.0).any(axis=(0, 1)))
+
     def rate(self, qd: Any) -> Any:
         """Return its rate Ȧ, (N, m, n), from rates (N, n)."""
         return self._stacked([at.rate(qd) for at in self.chains], [rows.rate(qd) for rows in self.others])

@@ -44,9 +44,7 @@ def closed_tip(
         chosen |= more
         moving |= rows[chosen].any(axis=0)
     whole = tip_of(mech.tree, link, tool, mask, limits, length, tolerance, np.flatnonzero(moving).tolist())
-    # those of constraints of coordinates are elsewhere after a whole turn
-    by_value = rows[tied.first(len(tied.chains)) :].any(axis=0)[whole.moving]
-    whole = replace(whole, winds=whole.winds & ~by_value)
+    whole = replace(whole, winds=whole.winds & ~tied.by_value[whole.moving])
     of_tree: dict[str, Any] = {field.name: getattr(whole, field.name) for field in fields(whole)}
     return ClosedTip(**of_tree, closed=mech, rows=chosen & tied.holonomic)
 

@@ -140,13 +140,13 @@ class Problem(metaclass=ArgumentNames):
         exceeded between them, `solve` adds more.
     steps : int, optional
         Shooting: even number of integration steps to begin with; limits are asked at each. Unless given, from 500 on
-        the first that has a step at each knot.
+        the first that has a step at each knot, and at each phase where a constraint is asked.
     collocation : int or sequence of floats, optional
         Inverse: at how many phases, or at which, joints without motor are asked first to be free of torque, as they
         are to be all the time; as many as the accelerations have control points unless given.
     guess : BSpline, array_like or None, optional
         Where the search begins: a motion of the joints on splines or of all joints, or control points; a cubic from
-        the start to the end unless given.
+        the start to the end unless given. Joints on splines of torque take the torques that make a motion of all.
     spread : float, optional
         Size [rad or m] of what random starts add to the guess; 3 rad, three lengths of the mechanism, or
         the characteristic torque, unless given.
@@ -259,8 +259,8 @@ class Problem(metaclass=ArgumentNames):
         idle = self.inverse and not (mech.actuated_mask.all() and not mech.loops)
         self.degree = (5 if idle else 3) if o.degree is None else o.degree
         self.knots = read_knots(o.knots, o.points, self.degree)
-        # those of the other transcription too: what is wrong is not passed over
-        self.phases, self.steps = read_samples(o.samples), self._steps()
+        # those of the other transcription too, and steps below: what is wrong is not passed over
+        self.phases = read_samples(o.samples)
         self.collocation = read_collocation(o.collocation)
         self.setup = self._setup()
         if self.setup.map().size == 0 and not self.free_duration:  # the map refuses more conditions than control points
@@ -268,6 +268,7 @@ class Problem(metaclass=ArgumentNames):
                 f"points: the conditions at the ends fix all {o.points} control points; give more of them"
             )
         self.constraints = self._read_constraints(o.constraints)
+        self.steps = self._steps()
         self._refuse_rough()
         if o.spread is not None:
             checks.positive(o.spread, "spread")
@@ -379,7 +380,12 @@ class Problem(metaclass=ArgumentNames):
     def _steps(self) -> int:
         if self.options.steps is not None:
             return checks.count(self.options.steps, "steps")
-        return fitting_steps(self.knots, STEPS)
+        return fitting_steps(self.knots, STEPS, self.asked_phases)
+
+    @property
+    def asked_phases(self) -> list[float]:
+        """Phases at which some constraint is asked."""
+        return sorted({phase for c in self.constraints if not isinstance(c.at, str) for phase in c.at})
 
     @cached_property
     def bounds(self) -> tuple[Array, Array]:

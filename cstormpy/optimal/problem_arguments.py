@@ -40,8 +40,8 @@ TORQUE_BOX = 100.0
 def read_duration(duration: Any) -> tuple[float, float, float, bool]:
     """Return the lowest duration, where to begin, the highest one, and whether it is free.
 
-    >>> read_duration((0.5, 2.0))
-    (0.5, 1.0, 2.0, True)
+    >>> read_duration((0.5, 2.0)), read_duration((1.0, 1.0))
+    ((0.5, 1.0, 2.0, True), (1.0, 1.0, 1.0, False))
     """
     parts = (duration,) if is_single(duration) else tuple(duration)
     if len(parts) not in (1, 2, 3):
@@ -52,7 +52,7 @@ def read_duration(duration: Any) -> tuple[float, float, float, bool]:
     if sorted(numbers) != numbers:
         raise InvalidValue(f"duration: the bounds must rise, got {numbers}")
     middle = (numbers[0] * numbers[-1]) ** 0.5
-    return numbers[0], numbers[1] if len(parts) == 3 else middle, numbers[-1], len(parts) > 1
+    return numbers[0], numbers[1] if len(parts) == 3 else middle, numbers[-1], numbers[0] < numbers[-1]
 
 
 def read_knots(given: Any, points: Any, degree: Any) -> Array:
@@ -118,15 +118,21 @@ def read_samples(given: Any) -> Array:
     return np.asarray(np.union1d(phases, [0.0, 1.0]))
 
 
-def fitting_steps(knots: Array, least: int) -> int:
-    """Return an even number of steps, the least if none up to its double has a step at each knot.
+def fitting_steps(knots: Array, least: int, asked: Sequence[float]) -> int:
+    """Return an even number of steps, the first up to the double of the least with a step at each knot and phase asked.
 
-    >>> fitting_steps(np.array([0.0, 1 / 13, 1.0]), 100)
-    104
+    If there is none, it has one at each of these phases, or else at the knots; or it is the least.
+
+    >>> fitting_steps(np.array([0.0, 1 / 13, 1.0]), 100, []), fitting_steps(np.array([0.0, 1 / 13, 1.0]), 100, [0.3])
+    (104, 130)
     """
-    breaks, counts = np.unique(knots), np.arange(least + least % 2, 2 * least + 1, 2)
-    off = np.abs(np.outer(counts, breaks) - np.rint(np.outer(counts, breaks))).max(axis=1)
-    return int(counts[np.argmax(off < 1e-9)])  # the first one if none fits
+    counts = np.arange(least + least % 2, 2 * least + 1, 2)
+
+    missed = np.zeros(len(counts))
+    for phases, weight in ((asked, 2.0), (np.unique(knots), 1.0)):
+        places = np.outer(counts, phases)
+        missed += weight * (np.abs(places - np.rint(places)).max(axis=1, initial=0.0) > 1e-9)
+    return int(counts[np.argmin(missed)])
 
 
 def refuse_outside(mech: Mechanism, limits: Sequence[JointLimit], ends: Mapping[str, State]) -> None:

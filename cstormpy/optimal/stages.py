@@ -14,6 +14,7 @@ from cstormpy.optimal.samples import Array
 from cstormpy.optimal.transcription import phase_curve
 from cstormpy.trajectory import BSpline, cubic
 from cstormpy.trajectory.checks import finite_array
+from cstormpy.trajectory.fitting import gauss_sites
 
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
@@ -120,10 +121,25 @@ def read_guess(guess: Any, problem: Problem) -> Array | None:
         return None
     m, n = len(problem.knots) - problem.degree - 1, problem.setup.width
     if isinstance(guess, BSpline):
-        return followed(guess, problem, m)
+        return followed(_with_torques(guess, problem), problem, m)
     if isinstance(guess, str):
         raise InvalidType(f"guess: expected a BSpline or control points, got the text {guess!r}")
     return finite_array(guess, "guess", (m, n), "control points of the joints on splines")
+
+
+def _with_torques(curve: BSpline, problem: Problem) -> BSpline:
+    """Return a motion of all joints as one of those on splines, some of which are of the torques that make it."""
+    torques, mech = problem.driven[~problem.setup.moved], problem.mech
+    if not len(torques) or curve.n != mech.n or curve.n == problem.setup.width:
+        return curve
+    unit = curve.with_start(0.0).with_duration(problem.duration_guess)
+    times, _ = gauss_sites(problem.duration_guess * np.unique(problem.knots), problem.degree + 1)
+    q, qd, qdd = unit.evaluate(times)
+    base = None if problem.base is None else problem.base.pair(times)
+    tau = mech.inverse_dynamics(q, qd, qdd, wrench=[load for _, load in problem.loads], base=base)
+    q[:, torques] = tau[:, torques]
+    knots = problem.duration_guess * problem.knots
+    return BSpline.fit(times, q[:, problem.driven], knots=knots, degree=problem.degree)
 
 
 def followed(curve: BSpline, problem: Problem, m: int) -> Array:

@@ -351,7 +351,7 @@ def refinement(problem: Problem, found: Residuals, tolerance: float) -> dict[str
         return changes
     exceeded = (found.peaks[:, 1] > tolerance).any() or found.exceeds(INTEGRATION, tolerance)
     have = len(problem.transcription.phases) - 1
-    steps = fitting_steps(changes.get("knots", problem.knots), have)
+    steps = fitting_steps(changes.get("knots", problem.knots), have, problem.asked_phases)
     steps = steps if steps > have else 2 * have
     if (changes or exceeded or found.worst > tolerance) and steps <= MOST_STEPS:
         changes["steps"] = steps

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 LEVERAGE = 1e-3
 #: Most repetitions of (c), and the relative change of a variance that ends them.
 ROUNDS, SETTLED = 100, 1e-6
-#: At least this part of a joint's noise shows in what is left of its torques.
+#: At least this part of the noise of a joint or signal shows in what is left of it.
 LEAST_SHOWN = 1e-6
 
 

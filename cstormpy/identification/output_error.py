@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.identification.consistency import Bodies
+from cstormpy.identification.equations import LEAST_SHOWN
 from cstormpy.identification.log import LEAST_ROWS, Log
 from cstormpy.identification.unknowns import NONNEGATIVE
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
@@ -56,8 +57,6 @@ LEFT = 0.2
 #: The noise of each signal is found from what a fit leaves, and the next weighs by it, until it changes by less than
 #: this part, but not more often than so many times.
 SETTLED, FITS = 0.01, 10
-#: At least this part of a signal's noise shows in what is left of it.
-LEAST_SHOWN = 1e-6
 
 
 @dataclass(frozen=True)

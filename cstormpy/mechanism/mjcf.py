@@ -22,11 +22,11 @@ from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.tables import inverse_pose
 from cstormpy.mechanism import xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
-from cstormpy.mechanism.mjcf_model import Model, named
+from cstormpy.mechanism.mjcf_model import Model
 from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS
 from cstormpy.mechanism.reader_notes import fresh_name, is_text, made
 from cstormpy.mechanism.rotations import of_quaternion, unit
-from cstormpy.mechanism.xml_elements import Element
+from cstormpy.mechanism.xml_elements import Element, named
 
 _MOST_FILES = 100
 
@@ -117,7 +117,7 @@ def loops_of(model: Model, root: Element) -> list[Loop | Coupling]:
             of_kind = Element("weld", bare.attributes, bare.line) if bare.tag == "joint" else bare
             element = model.classes.complete(of_kind)
             if element.attributes.get("active") == "false" or not model.settings.closes:
-                model.notes.add("constraints that are not active are skipped", f"<{bare.tag}> (line {bare.line})")
+                model.notes.add("constraints that are not active are skipped", named(bare))
                 continue
             name = bare.attributes.get("name") or fresh_name(f"{bare.tag}{len(found) + 1}", names)
             whose = f"{bare.tag} {name!r}"

@@ -12,7 +12,7 @@ from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.joints import Free, Joint, Limits, Prismatic, Revolute, Spherical
 from cstormpy.mechanism.mjcf_settings import Classes, Settings
 from cstormpy.mechanism.reader_notes import Notes, made
-from cstormpy.mechanism.xml_elements import Element
+from cstormpy.mechanism.xml_elements import Element, named
 
 Pair = tuple[float, float]
 
@@ -29,13 +29,12 @@ class Motors:
             for bare in section.children:
                 element = classes.complete(bare)
                 joint = element.attributes.get("joint") or element.attributes.get("jointinparent")
-                name = f"{bare.attributes.get('name', '')!r} (line {bare.line})"
                 if not joint:
-                    notes.add("actuators of anything but joints are skipped", name)
+                    notes.add("actuators of anything but joints are skipped", named(bare))
                     continue
                 self._found.setdefault(joint, []).append(element)
                 if bare.tag != "motor":
-                    notes.add("actuators are taken as motors of a torque, their own laws are skipped", name)
+                    notes.add("actuators are taken as motors of a torque, their own laws are skipped", named(bare))
 
     @property
     def joints(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mjcf_joints import Motors, ball_joint, hinge_or_slide
 from cstormpy.mechanism.mjcf_settings import CLOSERS, OTHERS, Classes, Settings, unknown_attributes
 from cstormpy.mechanism.reader_notes import Notes, fresh_name, kept_link, made, refuse_twice
-from cstormpy.mechanism.xml_elements import Element
+from cstormpy.mechanism.xml_elements import Element, named
 
 _TYPES = ("hinge", "slide", "ball", "free")
 _JOINTS = ("joint", "freejoint")
@@ -239,12 +239,6 @@ class Model:
             self.notes.add("attributes that MuJoCo does not have are skipped", where)
         if words := self.settings.medium():
             self.notes.add("options that change the motion are not read", ", ".join(words))
-
-
-def named(element: Element) -> str:
-    """Return what an element is called in remarks on the file."""
-    name = element.attributes.get("name", "")
-    return f"<{element.tag[:40]}>{f' {name[:80]!r}' if name else ''} (line {element.line})"
 
 
 def _explicit(root: Element, tag: str) -> set[str]:

@@ -176,3 +176,9 @@ class _Builder:
     def _refuse(self, name: str, *_: Any) -> None:
         line = self._skipped + self._parser.CurrentLineNumber
         raise FileFormatError(f"line {line}: has a document type, {shown(name)}; entities are not read")
+
+
+def named(element: Element) -> str:
+    """Return what an element is called in remarks on the file."""
+    name = element.attributes.get("name", "")
+    return f"<{element.tag[:40]}>{f' {name[:80]!r}' if name else ''} (line {element.line})"

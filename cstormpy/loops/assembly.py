@@ -175,9 +175,11 @@ def _independent_near(mech: Linkage) -> tuple[list[int], Array] | None:
 
 def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
     rng, found, error, sound = np.random.default_rng(0), [], None, 0
+    every = np.ones(mech.n, dtype=bool)
     for k in range(12):
         try:
-            q, _ = project(mech, rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0))
+            start = rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0)
+            q = _closed_around(mech, start, every, _metric(mech, start, every))
         except InvalidValue as failed:
             error = failed
             continue

@@ -110,3 +110,18 @@ def test_closed_diagram_beside_its_open_chain(benchmark, record_row, engine):
         open=times["open"] * 1e3, ratio=times["closed"] / times["open"], goal=2.0,
     )  # fmt: skip
     benchmark(contestants["closed"])
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_what_is_asked_once(benchmark, record_row, name):
+    mech = cs.library.get(name)
+    q, _ = mech.project(STARTS[name])
+    beside = q + 0.3 * np.random.default_rng(0).normal(size=(10, mech.n))
+    still = 0.0 * q
+    contestants = {
+        "made, and its first dynamics": lambda: cs.library.get(name).forward_dynamics(q, still, still),
+        "ten projections from 0.3 rad, m aside": lambda: mech.project(beside),
+    }
+    for what, time in interleave(contestants, rounds=5).items():
+        record_row("closed mechanisms, what is asked once [ms]", mechanism=name, what=what, time=time * 1e3)
+    benchmark.pedantic(contestants["made, and its first dynamics"], rounds=3)

@@ -27,6 +27,19 @@ settings.register_profile("ci", derandomize=True, database=None, print_blob=True
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
+def pytest_addoption(parser):
+    """Add what a run of one part of the suite is asked by."""
+    parser.addoption("--part", default="1/1", help="K/N: every N-th test, from the K-th on")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out the tests of other parts; those of one function with other arguments are shared among all."""
+    k, count = map(int, config.getoption("part").split("/"))
+    chosen = set(items[k - 1 :: count])
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
+
+
 def pytest_configure(config):
     """Take fewer examples where only what is quick is run; a run of the whole suite takes all."""
     if "not slow" in (config.option.markexpr or ""):

@@ -79,7 +79,9 @@ def differenced(block, gain, source, name, h=1e-5):
     return (4.0 * slopes[1] - slopes[0]) / 3.0
 
 
-@pytest.mark.parametrize(("engine", "source"), [("interpreted", "x"), ("compiled", "v")])
+@pytest.mark.parametrize(
+    ("engine", "source"), [pytest.param("interpreted", "x", marks=pytest.mark.slow), ("compiled", "v")]
+)
 @pytest.mark.parametrize("block", BLOCKS)
 def test_slopes_are_those_of_the_side_that_a_step_is_on(engine, source, block):
     # stages at the time of a kink took the slope of either side, as rounding had it: off by up to 5e-3

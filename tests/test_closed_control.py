@@ -42,7 +42,7 @@ def test_laws_of_a_closed_mechanism_hold_it():
             control.LQR(mech, goal)
 
 
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 @pytest.mark.parametrize(
     "name",
     ["four_bar", "slider_crank", "five_bar", pytest.param("five_bar with one motor", marks=pytest.mark.slow)],
@@ -68,7 +68,7 @@ def test_a_regulator_holds_a_closed_mechanism(name, engine):
     assert_close(out.x[-1], np.concatenate([goal, 0 * goal]), 1e-6)
 
 
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 @pytest.mark.parametrize("name", ["four_bar", pytest.param("five_bar", marks=pytest.mark.slow)])
 def test_the_cost_to_go_along_a_closed_motion_is_what_the_run_pays(name, engine):
     """It was refused. For small errors V(0) = ∫ eᵀ Q e + uᵀ R u dt + V(T), u being what the feedback adds."""

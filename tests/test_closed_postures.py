@@ -185,7 +185,8 @@ def test_a_loop_that_is_over_constrained_is_said_with_its_links_and_rank(caplog)
     assert "rotation x, spare: rotation y, spare: z follow" in said and "rank 2 of 5" in said
 
 
-@pytest.mark.parametrize("length", [0.3, *(pytest.param(x, marks=pytest.mark.slow) for x in (0.4, 0.7))])
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [0.3, 0.4, 0.7])
 def test_a_bar_on_three_parallel_cranks_is_singular_where_it_lies_flat_alone(length, caplog):
     """Postures that bifurcate close to the root of rounding: their rank there passed for that of all others."""
     links = [uniform_rod(f"rod {k}", None, f"crank {k}", 0.5 * k, length, 1.0, 0.0) for k in range(3)]

@@ -48,7 +48,9 @@ def test_the_names_are_those_of_the_modules():
     assert {"pendulum", "acrobot", "acrobot_elbow", "two_link_arm", "branched_acrobot"} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "stewart_platform" else n for n in NAMES]
+)
 def test_each_diagram_runs_to_its_end(sim, name):
     module = diagrams.load(name)
     bd = module.build(sim)

@@ -539,6 +539,7 @@ def test_a_log_is_cut_where_rotation_vectors_are_re_centred(tumbling, lacking):
     np.testing.assert_allclose(link.inertia, mech.links[0].inertia, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_motion_is_simulated_up_to_where_its_rotation_vectors_are_re_centred(tumbling):
     mech, log = tumbling
     guess = mech.with_links([mech.links[0].replace(com=(0.02, 0.05, -0.25))])

@@ -138,7 +138,7 @@ def test_the_cart_is_brought_back_in_both_engines_within_its_limits():
     assert np.abs(out.signal("plant.q")[-1] - [0.0, UPRIGHT]).max() < 0.02
 
 
-@pytest.mark.parametrize("name", ["four_bar", "five_bar"])
+@pytest.mark.parametrize("name", ["four_bar", pytest.param("five_bar", marks=pytest.mark.slow)])
 def test_a_closed_mechanism_is_brought_to_rest_within_its_limits(name):
     """It was refused. Its model is of the joints that loops leave free, its states are those of all."""
     mech = getattr(library, name)(damping=0.05)

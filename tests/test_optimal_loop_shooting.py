@@ -48,6 +48,7 @@ def test_the_gradients_of_an_integrated_closed_motion_are_those_of_its_steps(mec
     assert error(shot(mech, duration=(0.3, 0.6), design=design, points=5, steps=20)) < 1e-8
 
 
+@pytest.mark.slow
 def test_the_forces_of_loops_and_their_gradients_are_those_of_the_steps():
     """They had no columns, so that a cost of them was zero without a word."""
     load = Load("rocker_rod", force=[1, 2, 0], point=[0.1, 0, 0])

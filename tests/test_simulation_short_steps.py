@@ -71,7 +71,7 @@ def test_a_switch_that_would_hold_up_the_solver_for_ever_ends_the_run(engine):
         assert part in out.message
 
 
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 def test_a_relay_that_switches_all_the_time_ends_the_run(engine):
     sim = cs.Simulation(engine=engine)
     bd = sim.blockdiagram()

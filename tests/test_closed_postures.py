@@ -22,7 +22,12 @@ def test_the_jacobian_is_the_derivative_of_the_closure_and_its_rate_that_of_the_
 def test_a_batch_is_answered_as_its_samples_are():
     mech = cs.library.five_bar()
     rng = np.random.default_rng(3)
-    q, qd = mech.project(np.array(STARTS["five_bar"]) + 0.2 * rng.normal(size=(9, 4)), rng.normal(size=(9, 4)))
+    beside = np.array(STARTS["five_bar"]) + np.repeat([0.2, 2.0], [6, 3])[:, None] * rng.normal(size=(9, 4))
+    rates = rng.normal(size=(9, 4))
+    q, qd = mech.project(beside, rates)
+    for k in range(9):
+        assert_close(np.array([q[k], qd[k]]), np.array(mech.project(beside[k], rates[k])), 1e-10)
+    assert [x.shape for x in mech.project(beside[:0], rates[:0])] == [(0, 4)] * 2
     u = rng.normal(size=(9, 4))
     r, d = mech.hybrid_dynamics(q, qd, u), mech.hybrid_sensitivity(q, qd, u)
     t = mech.inverse_dynamics(q, qd, r.qdd)
@@ -126,6 +131,8 @@ def test_what_cannot_be_closed_is_said():
     mech, q, qd = state("four_bar")
     with pytest.raises(cs.InvalidValue, match=r"loop pin: .: the rates of the joints that are held contradict"):
         mech.project(q, [1.0, 5.0, -3.0], hold=["crank", "coupler"])
+    with pytest.raises(cs.InvalidValue, match=r"^row 1: loop pin: .: cannot be closed"):
+        mech.project([q, q + 1.0], hold=mech.names)
     with pytest.raises(
         cs.InvalidValue, match=r"loop pin: .: misses closure by .* between 'rocker_rod' and 'coupler_rod'; mech"
     ):

@@ -285,7 +285,8 @@ def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     found = closure_of(mech, shut_q[None])
     A = found.A[0]
     if np.abs(found.residual()).max() > DRIFT:
-        return _project(mech, q, qd, free)
+        shut_q, shut_qd = _projected(mech, q[None], qd[None], free)
+        return shut_q[0], shut_qd[0]
     return shut_q, qd - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ qd))
 
 
@@ -353,8 +354,8 @@ def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iter
     samples = read_samples(mech.tree, {"q": q} if qd is None else {"q": q, "qd": qd})
     rows = samples.rows["q"]
     rates = samples.rows.get("qd", np.zeros(rows.shape))
-    found = [_project(mech, q0, qd0, free) for q0, qd0 in zip(rows, rates, strict=True)]
-    return tuple(samples.shaped(np.array(part).reshape(rows.shape)) for part in zip(*found, strict=True))  # type: ignore[return-value]
+    near, near_rates = _projected(mech, rows, rates, free)
+    return samples.shaped(near), samples.shaped(near_rates)
 
 
 def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int = 48) -> Array:
@@ -389,50 +390,67 @@ def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int
     return np.array(sorted(found, key=lambda x: float(np.linalg.norm(x - q0))))
 
 
-def _project(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _projected(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Return the closed states nearest to some, (N, n) each."""
     metric = _metric(mech, q0, free)
-    q = _nearest(mech, q0, free, metric)
-    if q is None:  # from afar: a closed posture first, then the nearest one from there
-        q = _descended(mech, q0, _closed_around(mech, q0, free, metric), free, metric)
-    return q, _nearest_rate(mech, q, qd0, free)
+    q, near = _nearest(mech, q0, free, metric)
+    qd = np.empty(q.shape)
+    for k in range(len(q)):
+        try:
+            if not near[k]:  # from afar: a closed posture first, then the nearest one from there
+                closed = _closed_around(mech, q0[k], free, metric[k])
+                q[k] = _descended(mech, q0[k], closed, free, metric[k])
+            qd[k] = _nearest_rate(mech, q[k], qd0[k], free)
+        except InvalidValue as error:
+            if len(q) == 1:
+                raise
+            raise InvalidValue(f"row {k}: {error}") from None
+    return q, qd
 
 
 def _metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
     """Return L with L Lᵀ the inverse of the free joints' mass matrix; one that moves no mass counts as of little."""
-    M = inertial(mech.tree, q).mass_matrix[np.ix_(free, free)]
-    least = 1e-13 * max(float(np.trace(M)) / max(len(M), 1), np.finfo(float).tiny)
-    return np.asarray(np.linalg.inv(np.linalg.cholesky(M + least * np.eye(len(M)))).T)
+    M = inertial(mech.tree, q).mass_matrix[..., free, :][..., free]
+    f = M.shape[-1]
+    least = 1e-13 * np.maximum(np.trace(M, axis1=-2, axis2=-1) / max(f, 1), np.finfo(float).tiny)
+    root = np.linalg.cholesky(M + least[..., None, None] * np.eye(f))
+    return np.asarray(np.swapaxes(np.linalg.inv(root), -1, -2))
 
 
-def _size(found: Closure) -> float:
-    """Return a length of the mechanism: how far its joints move the closed frames."""
-    return max([1.0, *(float(np.abs(at.v).max(initial=0.0)) for at in found.chains)])
+def _sizes(found: Closure) -> Array:
+    """Return a length of the mechanism in each posture, (N,): how far its joints move the closed frames."""
+    far = [np.abs(at.v).max(axis=(1, 2), initial=0.0) for at in found.chains]
+    return np.asarray(np.max([np.ones(len(found.A)), *far], axis=0))
 
 
-def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array | None:
-    """Return the closed posture nearest to q0 by sequential quadratic programming, or None."""
-    q, moved, closed = q0.copy(), np.inf, None
-    for _ in range(ITERATIONS):
-        found = closure_of(mech, q[None])
+def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return the closed postures (N, n) nearest to some by sequential quadratic programming, and which of them are so.
+
+    The others are too far away.
+    """
+    q, near = q0.copy(), np.zeros(len(q0), dtype=bool)
+    going, moved = np.arange(len(q0)), np.full(len(q0), np.inf)
+    for left in reversed(range(ITERATIONS)):
+        found = closure_of(mech, q[going])
         h = found.holonomic
-        phi, A = found.residual()[0, h], found.A[0][h][:, free]
-        if not (np.isfinite(phi).all() and np.isfinite(A).all()):  # where a constraint's function is not defined
-            return None
-        closed = q if np.abs(phi).max(initial=0.0) <= SHUT * _size(found) else None
-        if closed is not None and moved <= 1e-9:
-            return closed
-        away = (q - q0)[free]
-        step = -away + metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ away - phi))
-        last, moved = moved, float(np.abs(step).max(initial=0.0))
-        if not moved < 10.0 * max(1.0, min(last, 1.0)):
-            return None
-        q = q.copy()
-        q[free] += step
-        if (
-            mech.ball_starts and half_turn_left(mech, q) <= -3.0 * np.pi**2
-        ):  # a whole turn, where a rotation vector is singular
-            return None
-    return closed  # not what the last step has made of it
+        phi, A = found.residual()[:, h], found.A[:, h][:, :, free]
+        # a constraint's function may not be defined there
+        defined = np.isfinite(phi).all(axis=1) & np.isfinite(A).all(axis=(1, 2))
+        near[going] = defined & (np.abs(phi).max(axis=1, initial=0.0) <= SHUT * _sizes(found))
+        on = defined & ~(near[going] & (moved[going] <= 1e-9))
+        going, phi, A = going[on], phi[on], A[on]
+        if not left or not len(going):
+            break
+        away, L = (q - q0)[going][:, free, None], metric[going]
+        step = (L @ (np.linalg.pinv(A @ L, rcond=LEAST) @ (A @ away - phi[..., None])) - away)[..., 0]
+        last, moved[going] = moved[going], np.abs(step).max(axis=1, initial=0.0)
+        q[np.ix_(going, free)] += step
+        sound = moved[going] < 10.0 * np.maximum(1.0, np.minimum(last, 1.0))
+        if mech.ball_starts:  # a whole turn, where a rotation vector is singular
+            sound &= half_turn_left(mech, q[going].T) > -3.0 * np.pi**2
+        near[going[~sound]] = False
+        going = going[sound]
+    return q, near
 
 
 def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metric: Array) -> Array:
@@ -498,7 +516,7 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         raise InvalidValue(f"loop {constraint_names(mech)[row]}: is not defined at q = ({at}); begin elsewhere")
     for _ in range(5 * ITERATIONS):
         A = found.A[0][h][:, free]
-        if np.abs(phi).max(initial=0.0) <= SHUT * _size(found):
+        if np.abs(phi).max(initial=0.0) <= SHUT * _sizes(found)[0]:
             return q
         W = A @ metric
         S = W @ W.T

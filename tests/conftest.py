@@ -35,9 +35,8 @@ def pytest_addoption(parser):
 def pytest_collection_modifyitems(config, items):
     """Leave out the tests of other parts; those of one function with other arguments are shared among all."""
     k, count = map(int, config.getoption("part").split("/"))
-    chosen = set(items[k - 1 :: count])
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = [item for item in items if item in chosen]
+    config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % count != k - 1])
+    items[:] = items[k - 1 :: count]
 
 
 def pytest_configure(config):

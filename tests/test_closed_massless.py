@@ -18,7 +18,7 @@ MADE = {
 }
 
 
-#: One takes as long as the other two together, and asks the same of the same code.
+#: The others ask the same of the same code.
 each = pytest.mark.parametrize(
     "name", [name if name == "four_bar" else pytest.param(name, marks=pytest.mark.slow) for name in MADE]
 )

@@ -96,7 +96,7 @@ def test_relays_that_switch_all_the_time_by_turns_end_the_run(engine):
     out = sim.run(bd, T=1.0)
     assert out.status == "failed" and len(out.t) < 3000
     assert out.message.startswith(("one: 500 events within", "other: 500 events within"))
-    assert sim.run(bd, T=0.00012).status == "finished"
+    assert sim.run(bd, T=0.0005).status == "finished"
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])

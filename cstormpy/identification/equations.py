@@ -159,6 +159,13 @@ class ClosedEquations:
         return sigma**2 * np.einsum("snf,sfg,sg->sn", ways, root, d), ways
 
 
+def told(J: Array, rank: float) -> tuple[Array, Array, Array]:
+    """Return the singular values of J above this part of the greatest, between the vectors to them."""
+    left, values, rows = np.linalg.svd(J, full_matrices=False)
+    kept = values > rank * values.max(initial=0.0)
+    return left[:, kept], values[kept], rows[kept]
+
+
 def equations_of(mech: Mechanism, q: Array) -> OpenEquations | ClosedEquations:
     """Return the equations of rows of a log at positions (N, n), which close the loops if there are some."""
     return ClosedEquations.of(mech, q) if mech.loops else OpenEquations(*q.shape)

@@ -15,7 +15,7 @@ from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.identification.base_parameters import excited, regrouped
 from cstormpy.identification.consistency import is_possible, nearest_fit
-from cstormpy.identification.equations import equations_of
+from cstormpy.identification.equations import equations_of, told
 from cstormpy.identification.log import Log, read_logs
 from cstormpy.identification.output_error import fit_output
 from cstormpy.identification.result import Identification, OutputIdentification
@@ -160,7 +160,7 @@ def identify(
         weighed = equations.weighed(np.concatenate([W, left[..., None]], axis=-1), sigma)
         values, plain, R = _solved(weighed, unknowns, physical)
         residual = left - W @ values
-        sigma_found = equations.noise(residual, sigma, weighed[..., :-1] @ _told(R)[0])
+        sigma_found = equations.noise(residual, sigma, weighed[..., :-1] @ _independent(R)[0])
         before, sigma = sigma, np.maximum(sigma_found, quiet)
         # of so few rows one joint's could be met exactly, and would count for ever more
         if fit and (len(log.q) <= len(structure) or np.all(np.abs(sigma - before) <= SETTLED * before)):
@@ -235,7 +235,7 @@ def _is_nonnegative(part: Any) -> bool:
 
 def _accuracy(R: Array, structure: Any) -> tuple[NDArray[np.bool_], Array]:
     """Return which base parameters the data determine, as a mask, and the covariance of all of them."""
-    half, scale, rows = _told(R)
+    half, scale, rows = _independent(R)
     of_base = structure.matrix @ half
     directions = structure.matrix * scale
     directions = directions / np.maximum(np.linalg.norm(directions, axis=1), 1e-300)[:, None]
@@ -243,12 +243,11 @@ def _accuracy(R: Array, structure: Any) -> tuple[NDArray[np.bool_], Array]:
     return np.linalg.norm(untold, axis=1) < UNTOLD, of_base @ of_base.T
 
 
-def _told(R: Array) -> tuple[Array, Array, Array]:
+def _independent(R: Array) -> tuple[Array, Array, Array]:
     """Return combinations (P, k) of the unknowns that the data tell independently, each with an error of 1.
 
     Behind them are the scale of the unknowns, and these combinations in units of it, (k, P).
     """
     R, scale = _scaled(R)
-    _, values, rows = np.linalg.svd(R * scale, full_matrices=False)
-    told = values > RANK * values.max(initial=0.0)
-    return scale[:, None] * rows[told].T / values[told], scale, rows[told]
+    _, values, rows = told(R * scale, RANK)
+    return scale[:, None] * rows.T / values, scale, rows

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.identification.consistency import Bodies
-from cstormpy.identification.equations import LEAST_SHOWN
+from cstormpy.identification.equations import LEAST_SHOWN, told
 from cstormpy.identification.log import LEAST_ROWS, Log
 from cstormpy.identification.unknowns import NONNEGATIVE
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
@@ -336,7 +336,7 @@ class _Search:
         s = self.stretches
         squares = (self._residuals(self.point, np.ones(s.wanted.shape[-1])) ** 2).sum(axis=(0, 1))
         J, _, _, Q = self._eliminated(self.point, sigma, False)
-        fitted = (Q**2).sum(axis=2).ravel() + (_told(J / _lengths(J))[0] ** 2).sum(axis=1)
+        fitted = (Q**2).sum(axis=2).ravel() + (told(J / _lengths(J), RANK)[0] ** 2).sum(axis=1)
         count = s.weighs.sum(axis=(0, 1))
         shows = np.maximum(count - fitted.reshape(s.wanted.shape).sum(axis=(0, 1)), LEAST_SHOWN * count)
         size = np.abs(s.wanted).max(axis=(0, 1))
@@ -357,7 +357,7 @@ class _Search:
         """Return what was found."""
         J, _, _, _ = self._eliminated(self.point, sigma, False)
         scale = _lengths(J)
-        _, values, rows = _told(J / scale)
+        _, values, rows = told(J / scale, RANK)
         half = rows.T / values / scale[:, None]
         untold = np.eye(len(scale)) - rows.T @ rows
         s = self.stretches
@@ -386,13 +386,6 @@ def _refuse_moving(mech: Mechanism, names: list[str]) -> None:
                 f"parameter {name!r}: moves the loops, which identify does not follow with form='output'; masses, "
                 "inertias and what joints and gravity do can be found"
             )
-
-
-def _told(J: Array) -> tuple[Array, Array, Array]:
-    """Return the singular values of J that are not zero, between the vectors to them."""
-    left, values, rows = np.linalg.svd(J, full_matrices=False)
-    told = values > RANK * values.max(initial=0.0)
-    return left[:, told], values[told], rows[told]
 
 
 def _lengths(J: Array) -> Array:

@@ -10,6 +10,7 @@ from bdsim.components import FunctionBlock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_diagrams import PLAIN, build
+from scipy import linalg
 
 import cstormpy as cs
 from cstormpy import control
@@ -249,6 +250,19 @@ def test_a_step_of_what_grows_ends_while_the_rest_can_be_seen():
     assert response.t[-1] == pytest.approx(2.0) and abs(response.y).max() < 1e3
     still = LinearModel.of([[-0.1, 0.0], [0.0, 0.0]], [[1.0], [1.0]], [[1.0, 0.0]])
     assert still.step().t[-1] == pytest.approx(80.0)
+
+
+@pytest.mark.parametrize("dt", [None, 0.01])
+def test_poles_of_integrators_in_a_row_stand_at_rest(dt):
+    """They were roots of a rounding, 1e-4 of four: step() lasted 8e4 s, and Bode showed resonances that are none."""
+    mix = np.random.default_rng(3).normal(size=(5, 5))
+    A = mix @ (np.diag([1.0, 1.0, 1.0, 0.0], 1) + np.diag([0.0, 0.0, 0.0, 0.0, -2.0])) @ np.linalg.inv(mix)
+    model = LinearModel.of(A if dt is None else linalg.expm(dt * A), np.ones((5, 1)), np.ones((1, 5)), dt=dt)
+    np.testing.assert_allclose(model.frequency, [0.0, 0.0, 0.0, 0.0, 2.0], rtol=1e-9)
+    assert model.step().t[-1] == pytest.approx(4.0)
+    arm = cs.library.arm7().linearize(np.zeros(7))
+    free = LinearModel.of(arm.A, np.eye(14), np.eye(14))  # to turn about the vertical
+    assert (free.frequency[:2] == 0.0).all() and free.frequency[2] > 0.5
 
 
 @pytest.mark.slow

@@ -95,9 +95,11 @@ class LinearModel:
     @property
     def poles(self) -> NDArray[np.complex128]:
         """Eigenvalues of A [1/s], the slowest first; of a sampled model those in the plane of z."""
-        values = np.linalg.eigvals(self.A).astype(complex)
-        order = np.lexsort((values.imag, np.round(np.abs(values - (0.0 if self.dt is None else 1.0)), 12)))
-        return values[order]
+        rest = 0.0 if self.dt is None else 1.0
+        values = _eigenvalues(self.A, rest)
+        order = np.lexsort((values.imag, np.round(np.abs(values), 12)))
+        found: NDArray[np.complex128] = rest + values[order]
+        return found
 
     @property
     def rates_of_decay(self) -> NDArray[np.complex128]:
@@ -200,6 +202,37 @@ class LinearModel:
         if self.differenced:
             lines.append("differenced: " + "; ".join(f"{name} ({what})" for name, what in self.differenced))
         return "\n".join(lines)
+
+
+#: So many roundings may stand in one entry of a matrix that comes of a diagram, and in all of it.
+_ROUNDINGS, _ALL_ROUNDINGS = 4.0, 100.0
+
+
+def _eigenvalues(A: Array, about: float) -> NDArray[np.complex128]:
+    """Return the eigenvalues of A less those of a number, where rounding tells them apart; else 0.
+
+    Integrators in a row, as coordinate and speed of a body that nothing holds, have one eigenvalue twice or more
+    without as many eigenvectors; of k of them an algorithm makes the k-th root of a rounding: 1e-8 of two, 1e-4 of
+    four. What the matrix sends to 0 is therefore taken out first, and of what is left the same again.
+    """
+    from scipy.linalg import matrix_balance
+
+    n, eps = len(A), np.finfo(float).eps
+    left = A - about * np.eye(n)
+    sizes = np.abs(left)
+    least = _ROUNDINGS * eps * np.maximum(sizes.max(axis=1, initial=0.0, keepdims=True), about)
+    # else a row may be balanced whose only entry is the rounding of a 0
+    left = matrix_balance(np.where(sizes > least, left, 0.0), permute=False)[0]
+    rounded = _ALL_ROUNDINGS * eps * max(float(np.linalg.norm(left)), about)
+    while len(left):
+        _, singular, rows = np.linalg.svd(left)
+        rank = int(np.count_nonzero(singular > rounded))
+        if rank == len(left):
+            break
+        left = rows[:rank] @ left @ rows[:rank].T
+    values = np.zeros(n, dtype=complex)
+    values[n - len(left) :] = np.linalg.eigvals(left)
+    return values
 
 
 def _plain(name: str) -> str:

@@ -107,10 +107,11 @@ def test_it_is_taken_for_many_variables_and_squares():
     assert "solver           gauss-newton: 144 variables, and the cost is a sum of squares" in str(found)
     own = chain(objective=Effort() + Running(lambda at: at.q[:, 0] ** 2, name="own"))
     assert own.solve(progress=False, iterations=1).solver != "gauss-newton"
-    arm = library.planar_2r().with_drive(active=["shoulder", "elbow"])
-    driven = Problem(arm, duration=1.0, start=[0.0, 0.0], end=[0.2, 0.3], objective=Effort(), points=26)
-    assert 40 < driven.transcription.size <= 120
-    assert driven.solve(progress=False, iterations=3).solver == "gauss-newton"
+    arm = library.planar_2r()
+    for each in (arm, arm.with_drive(active=["shoulder", "elbow"])):  # motors that are given torques, or motions
+        driven = Problem(each, duration=1.0, start=[0.0, 0.0], end=[0.2, 0.3], objective=Effort(), points=26)
+        assert 40 < driven.transcription.size <= 120
+        assert driven.solve(progress=False, iterations=3).solver == "gauss-newton"
     small = swing().solve(progress=False, iterations=3)
     assert small.solver == "slsqp" and "sum of squares" not in str(small)
 

@@ -14,6 +14,7 @@ import cstormpy as cs
 from cstormpy.errors import FileFormatError, InvalidValue, UnknownName
 from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute
 from cstormpy.simulation.results import read
+from cstormpy.simulation.run_data import Recorded
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +189,20 @@ def test_a_figure_of_the_states_where_nothing_was_watched():
     bd.connect(bd.CONSTANT([0.0]), plant[0])
     figure = sim.run(bd, T=0.1, live=False).plot()
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["states [rad]", "states [rad/s]"]
+    plt.close("all")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_figure_of_a_matrix_leaves_room_for_its_lines():
+    """The names of 42 entries took more than the width of the figure, with nothing left for the plots."""
+    import matplotlib.pyplot as plt
+
+    run = Recorded(np.arange(3.0), {f"hand.jacobian[{k}]": np.arange(3.0) + k for k in range(42)}, {})
+    figure = run.plot()
+    figure.draw_without_rendering()
+    names = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert len(names) == 16 and names[14:] == ["hand.jacobian[14]", "and 27 more"]
+    assert figure.axes[0].get_position().width > 0.3
     plt.close("all")
 
 

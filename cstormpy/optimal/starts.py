@@ -198,7 +198,7 @@ class Orders:
         """Return which solver takes a problem, and why where it is not the usual one."""
         if self.solver != "auto":
             return self.solver, ""
-        driven = problem.mech.active_mask.all() and not problem.mech.loops
+        driven = problem.mech.actuated_mask.all() and not problem.mech.loops
         if programme.n <= (MANY_OF_DRIVEN if driven else MANY_VARIABLES):
             return "slsqp", ""
         if problem.inverse and programme.of_squares:

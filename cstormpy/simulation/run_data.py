@@ -277,16 +277,26 @@ def _figure_of(out: RunData, names: Sequence[str]) -> Figure:
     return figure
 
 
-_MOST_INSIDE, _MOST_BELOW = 4, 8
-"""Lines whose names find a place among them, and names that stand below each other beside a plot."""
+_MOST_INSIDE, _MOST_BELOW, _MOST_BESIDE = 4, 8, 2
+"""Lines whose names find a place among them, names that stand below each other beside a plot, and columns of these."""
 
 
 def add_legend(axis: Any, **options: Any) -> None:
-    """Name the lines of an axis: inside of it, or beside it where the names would cover the lines."""
-    count = len(axis.lines)
+    """Name the lines of an axis: inside of it, or beside it where the names would cover the lines.
+
+    Of very many, as the entries of a matrix, the first ones are named.
+    """
+    from matplotlib.lines import Line2D
+
+    lines, count = [*axis.lines], len(axis.lines)
+    labels = [line.get_label() for line in lines]
     if count > _MOST_INSIDE:
-        options |= {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": -(-count // _MOST_BELOW)}
-    axis.legend(**options)
+        columns = min(-(-count // _MOST_BELOW), _MOST_BESIDE)
+        options |= {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "ncols": columns}
+        if count > columns * _MOST_BELOW:
+            left = columns * _MOST_BELOW - 1
+            lines[left:], labels[left:] = [Line2D([], [], linestyle="")], [f"and {count - left} more"]
+    axis.legend(lines, labels, **options)
 
 
 def _name_values(axis: Any, names: Sequence[str], values: Any) -> None:

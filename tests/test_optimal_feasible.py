@@ -55,6 +55,7 @@ def test_a_joint_without_motor_that_has_a_torque_is_not_feasible():
     assert not solution.feasible and not solution.converged
     assert "INFEASIBLE" in repr(solution) and "INFEASIBLE" in str(solution)
     (worst,) = [each for each in solution.excess if each.kind == "no motor"]
+    assert f"exceeded by      {worst!r}" in str(solution)
     assert worst.joint == "shoulder" and worst.unit == "N m"
     at = dense(solution)
     assert worst.amount == pytest.approx(np.abs(at.tau[:, 0]).max(), rel=1e-4)

@@ -187,7 +187,11 @@ class Solution:
         if self._chosen:
             rows.insert(3, ("solver", f"{self.solver}: {self._chosen}"))
         rows += [(name, f"{value:.6g}") for name, value in self.parameters.items()]
-        rows += [("at any time", repr(e)) for e in self.excess]
+        exceeded = [e for e in self.excess if e.amount > 0.0]
+        rows += [("exceeded by", repr(e)) for e in exceeded]
+        kept = dict.fromkeys(e.kind for e in self.excess if e.kind not in {e.kind for e in exceeded})
+        if kept:
+            rows.append(("kept at any time", ", ".join(kept)))
         if len(self.outcomes) > 1:
             rows.append(("starts", ", ".join(_brief(o) for o in sorted(self.outcomes, key=lambda o: o.rank)[:6])))
         rows.append(("time", f"{self.seconds:.3g} s"))

@@ -9,6 +9,7 @@ import pytest
 from closeness import assert_close, complex_step, tolerance
 from random_mechanisms import MOVING, any_tree, random_mechanism
 
+import cstormpy as cs
 from cstormpy import formulations as sb
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute, library
@@ -141,6 +142,22 @@ def test_what_is_found_is_at_rest(seed, links):
     tau[mech.actuated_mask] = found.tau
     assert_close(mech.forward_dynamics(found.q, np.zeros(mech.n), tau), np.zeros(mech.n), tolerance(mech, q0, 1e-6))
     assert_close(mech.trim(found.q).q, found.q, 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_arm_without_motors_comes_to_rest_from_anywhere(seed):
+    """The search ended on its way along a bent valley; that of diagrams turned the arm 14 times about the vertical."""
+    arm = library.arm7().with_drive(actuated=[])
+    q = np.append(0.0, np.random.default_rng(seed).uniform(-1, 1, 6))
+    found = arm.trim(q)
+    sim = cs.Simulation(live=False)
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(arm, name="plant")
+    point = sim.trim(bd, {"plant": [*q, *np.zeros(7)]})
+    assert point.success
+    for at in (found.q, point.x[:7]):
+        assert_close(arm.gravity_load(at), np.zeros(7), 1e-7)
+        assert abs(at[0]) < 1e-9
 
 
 def test_where_nothing_stays_at_rest_the_joint_is_named():

@@ -21,6 +21,8 @@ from cstormpy.simulation.recording import find_signals
 
 #: Largest residual, as part of one plus the largest rate at the start, that counts as none.
 REACHED = 1e-9
+#: What has no slope larger than this part of the largest is not felt.
+_FELT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,36 +227,48 @@ def _solve(
     from scipy.optimize import least_squares
 
     whole = np.concatenate([state, start])
-    moving = np.flatnonzero(np.concatenate([free, np.ones(start.size, dtype=bool)]))
     last: dict[str, Any] = {}
 
     def look(v: Array) -> Any:
         if last.get("at") != v.tobytes():
-            point = whole.copy()
-            point[moving] = v
-            last["at"], last["j"] = v.tobytes(), model.jacobians(t, point[: state.size], point[state.size :])
+            last["at"], last["j"] = v.tobytes(), model.jacobians(t, v[: state.size], v[state.size :])
         return last["j"]
 
     def slope(v: Array) -> Array:
         j = look(v)
-        rows = np.vstack([np.hstack([j.A, j.B])[wanted.rates], np.hstack([j.C, j.D])])
-        return rows[:, moving]
+        return np.vstack([np.hstack([j.A, j.B])[wanted.rates], np.hstack([j.C, j.D])])
 
-    def residual(v: Array) -> Array:
+    def residual(v: Array, moving: NDArray[np.intp]) -> Array:
         try:
             remains = wanted.remaining(look(v))
         except CstormError:  # on the way a block may be asked for what it has no value for: shorter steps are tried
             return np.full(wanted.rates.size + wanted.outputs.size, np.nan)
-        return remains if np.isfinite(slope(v)).all() else np.full(remains.size, np.nan)
+        return remains if np.isfinite(slope(v)[:, moving]).all() else np.full(remains.size, np.nan)
 
-    best = whole[moving]
-    reached = REACHED * (1.0 + float(np.abs(residual(best)).max(initial=0.0)))
+    def search(begin: Array, moving: NDArray[np.intp], steps: str) -> tuple[Array, bool]:
+        def placed(v: Array) -> Array:
+            point = begin.copy()
+            point[moving] = v
+            return point
+
+        found = least_squares(
+            lambda v: residual(placed(v), moving), begin[moving], lambda v: slope(placed(v))[:, moving],
+            xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200, tr_solver=steps,
+        )  # fmt: skip
+        return placed(found.x), bool((np.abs(found.fun) <= reached).all())
+
+    every = np.flatnonzero(np.concatenate([free, np.ones(start.size, dtype=bool)]))
+    reached = REACHED * (1.0 + float(np.abs(residual(whole, every)).max(initial=0.0)))
+    sizes = np.abs(slope(whole)[:, every]).max(axis=0, initial=0.0)
+    felt = every[sizes > _FELT * sizes.max(initial=0.0)]
+    if 0 < felt.size < every.size:  # what has no slope, as the angle about the vertical, stays if that will do
+        found, done = search(whole, felt, "exact")
+        if done:
+            return found, look(found), reached
     # where the slopes have not full rank, exact steps are as long as the trust region and may step over a point; those
     # by lsmr, of two numbers or more, are as long as they have to be
-    for steps in ("exact", "lsmr", "exact") if moving.size > 1 else ("exact",):
-        found = least_squares(residual, best, slope, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200, tr_solver=steps)
-        best = found.x
-        if (np.abs(found.fun) <= reached).all():
+    for steps in ("exact", "lsmr", "exact") if every.size > 1 else ("exact",):
+        whole, done = search(whole, every, steps)
+        if done:
             break
-    whole[moving] = best
-    return whole, look(best), reached
+    return whole, look(whole), reached

@@ -64,6 +64,13 @@ def test_each_diagram_runs_to_its_end(sim, name):
     assert module.__doc__ is not None and "-->" in module.__doc__
 
 
+@pytest.mark.parametrize("name", ["cart_pole", "furuta", "pendubot"])
+def test_a_regulator_runs_on_half_a_turn_from_its_goal(sim, name):
+    """It switched to and fro between both ways round, in steps of 1e-8 s, until the run was given up."""
+    out = sim.run(diagrams.load(name).build(sim, controller="lqr"), T=1.0, watch=["plant"])
+    assert out.status == "finished" and out.t[-1] == 1.0, out.message
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_drawing_names_the_blocks(sim, name):
     """Each block of a diagram stands in the drawing of its docstring."""

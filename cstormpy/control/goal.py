@@ -23,6 +23,9 @@ ITERATIONS = 200
 BALANCED = 1e-6
 """Largest torque left over in a joint without motor, as part of the largest load, at what counts as an equilibrium."""
 
+EASING = 0.05
+"""How near to half a turn from its goal a regulator lets a hinge go [rad]."""
+
 
 def upright(mech: Mechanism) -> Array:
     """Return the posture of the greatest potential energy, (n,), angles from −π to π.
@@ -103,6 +106,19 @@ def wrapped(e: Array, turn: Array, per_turn: Array) -> Array:
     [-0.2832, 6.0]
     """
     return e - turn * np.rint(e * per_turn)
+
+
+def eased(e: Array, turn: Array) -> Array:
+    """Return errors of `wrapped` that pass through 0 where the shorter way round becomes the other one.
+
+    There they jump from half a turn to minus that. A regulator whose torques drive a joint without motor towards that
+    jump would switch to and fro without end; within `EASING` of it, it lets go.
+
+    >>> turn = np.array([2 * np.pi])
+    >>> [eased(e, turn).round(4).tolist() for e in (np.array([3.0]), np.array([3.12]), np.array([-np.pi]))]
+    [[3.0], [1.3473], [-0.0]]
+    """
+    return np.where(turn > 0.0, e * np.fmin(1.0, (0.5 * turn - abs(e)) / EASING), e)
 
 
 def goal_posture(mech: Mechanism, goal: ArrayLike | None, who: str) -> tuple[Array, Array]:

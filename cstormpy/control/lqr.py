@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array, is_single, real_array
-from cstormpy.control.goal import goal_posture, periods, wrapped
+from cstormpy.control.goal import eased, goal_posture, periods, wrapped
 from cstormpy.control.law import Target
 from cstormpy.control.posture_law import PostureLaw, brought_near
 from cstormpy.control.prepared import places
@@ -29,7 +29,8 @@ ROUNDING = 1e-9
 class LQR(PostureLaw):
     """Linear-quadratic regulator about an equilibrium: τ = τ* − K e, e = (q − q*, q̇) by the shorter way round.
 
-    A joint with limits or a spring, and one that is coupled to another one, has one way only.
+    A joint with limits or a spring, and one that is coupled to another one, has one way only. Within 0.05 rad of half a
+    turn, where both ways are as long, the error of a hinge passes through 0.
 
     K = R⁻¹ Bᵀ S and S solves the Riccati equation Aᵀ S + S A − S B R⁻¹ Bᵀ S + Q = 0 of the exact linear model there;
     V = eᵀ S e falls along the motions of that model.
@@ -115,7 +116,7 @@ class LQR(PostureLaw):
         return self.goal
 
     def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
-        return state_feedback(self.hold, self.K, self._error(q, qd))
+        return state_feedback(self.hold, self.K, self._error(q, qd), self._turn)
 
     @property
     def gains(self) -> dict[str, float]:
@@ -148,12 +149,13 @@ def state_error(q: Array, qd: Array, q_r: Array, qd_r: Array, turn: Array, per_t
     return np.concatenate((wrapped(q - q_r, turn, per_turn), qd - qd_r))
 
 
-def state_feedback(tau: Array, gain: Array, e: Array) -> Array:
-    """Return τ − K e.
+def state_feedback(tau: Array, gain: Array, e: Array, turn: Array) -> Array:
+    """Return τ − K e, (n_a,), with the angles in e eased where they are half a turn; `turn` is as in `goal.periods`.
 
-    >>> state_feedback(np.zeros(1), np.array([[2.0, 1.0]]), np.array([1.0, 3.0])).tolist()
+    >>> state_feedback(np.zeros(1), np.array([[2.0, 1.0]]), np.array([1.0, 3.0]), np.zeros(1)).tolist()
     [-5.0]
     """
+    e = np.concatenate((eased(e[: len(turn)], turn), e[len(turn) :]))
     # one term after the other: the order in which a library of linear algebra adds depends on the processor
     return tau - np.cumsum(gain * e, axis=-1)[..., -1]
 

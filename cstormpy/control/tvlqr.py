@@ -32,7 +32,7 @@ STEP = 0.002
 class TVLQR(PostureLaw):
     """Linear-quadratic regulator along a motion: τ = τ_r(t) − K(t) e with e = (q − q_r, q̇ − q̇_r).
 
-    Angles in e are within half a turn, and balls go the shorter way.
+    Angles in e are within half a turn, near which they are eased as those of `LQR`, and balls go the shorter way.
 
     K = R⁻¹ Bᵀ S, and S is integrated backwards from S(t1) = `final`:
 
@@ -209,7 +209,7 @@ class TVLQR(PostureLaw):
 
     def _torque(self, t: float, q: Array, qd: Array, reference: Target | None) -> Array:
         row, (_, b, c) = self._row(t), self._cuts
-        return state_feedback(row[b:c], row[c:].reshape(c - b, -1), self._error(row, q, qd))
+        return state_feedback(row[b:c], row[c:].reshape(c - b, -1), self._error(row, q, qd), self._turn)
 
 
 def _transitions(A: Array, B: Array, Q: Array, R: Array, h: float) -> Array:

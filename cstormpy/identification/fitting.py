@@ -167,7 +167,9 @@ def identify(
             break
     base, covariance = _accuracy(R, structure)
     missed = equations.missed(residual, sigma)
-    return Identification(mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain)
+    return Identification(
+        mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain, equations.count
+    )
 
 
 def _by_output(

@@ -205,6 +205,18 @@ def test_a_closed_posture_is_found_from_rotation_vectors_of_nearly_a_whole_turn(
     assert_close(held[1:4], q[1:4], 1e-15)
 
 
+def test_projection_is_nearest_beyond_half_a_turn_too():
+    """On its way down a vector gave way to the shorter one, which is far away: the search ended there, not nearest."""
+    mech, rng = spatial_four_bar("hinge"), np.random.default_rng(1)
+    for q0 in 1.5 * rng.normal(size=(3, 7)):
+        for at in (slice(1, 4), slice(4, 7)):
+            q0[at] *= 3.0 / np.linalg.norm(q0[at])
+        q, _ = mech.project(q0)
+        A = mech.closure_jacobian(q)
+        free = np.linalg.svd(A)[2][np.linalg.matrix_rank(A) :]
+        assert np.abs(free @ mech.mass_matrix(q0) @ (q - q0)).max() < 1e-7
+
+
 def sliding_top():
     """Return a top on a ball, whose tip slides on a plane, and a closed state of it."""
     top = cs.Link("top", None, cs.Spherical(), mass=1.0, com=(0.3, 0, 0.1), inertia=np.diag([0.02, 0.05, 0.06]))

@@ -219,6 +219,10 @@ def test_a_simulated_motion_fits_that_of_a_closed_mechanism():
     assert (np.abs(noisy.values - [0.8, 0.1]) < 3 * noisy.standard_errors).all()
     assert (noisy.standard_errors < [2e-3, 5e-4]).all()
     assert_close(noisy.noise, np.full(3, 1e-3), 2e-4)
+    with pytest.raises(
+        cs.InvalidValue, match=r"by an acceleration of .* It was differentiated: .* fewer control_points="
+    ):
+        cs.identify(poor, log, names)
     with pytest.raises(cs.InvalidValue, match=r"parameter 'coupler_rod.pose.x': moves the loops"):
         cs.identify(truth, log, ["coupler_rod.pose.x"], form="output", control_points=80)
     with pytest.raises(cs.InvalidValue, match=r"parameter 'pin.pose_a.x': moves the loops"):

@@ -144,7 +144,7 @@ def identify(
     log = read_logs(mech, data, signals, control_points, missing)
     motion = log.q, log.qd, log.qdd
     if mech.loops:
-        motion = closed_motion(mech, *motion)
+        motion = closed_motion(mech, *motion, advice=_advice(log))
     structure = regrouped(unknowns.names, excited(mech, unknowns))
     equations = equations_of(mech, motion[0])
     if equations.count < len(structure) + 1:
@@ -167,7 +167,9 @@ def identify(
             break
     base, covariance = _accuracy(R, structure)
     missed = equations.missed(residual, sigma)
-    return Identification(mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain)
+    return Identification(
+        mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain, equations.count
+    )
 
 
 def _by_output(
@@ -189,11 +191,18 @@ def _by_output(
     names = parameter_list(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing, simulated=True)
     if mech.loops:
-        q, qd, _ = closed_motion(mech, log.q, log.qd)
+        q, qd, _ = closed_motion(mech, log.q, log.qd, advice=_advice(log))
         log = replace(log, q=q, qd=qd)
     if not log.timed:
         raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
     return OutputIdentification(fit_output(mech, log, names, rows, step, physical is not False), log)
+
+
+def _advice(log: Log) -> str:
+    """Return what to do about rates that open a loop where they come from positions that may be noisy."""
+    if not log.differentiated:
+        return ""
+    return " It was differentiated: of noisy positions a spline of fewer control_points= leaves less noise"
 
 
 def _loads(wrench: Any, log: Log) -> Any:

@@ -40,8 +40,8 @@ class Log:
     `measured` are positions as they were logged, (N, n), with the rates behind them if these were too, (N, 2n), and NaN
     where a motion that is simulated was not measured; `run`
     says of each row which of several logs it is of, or which part of one that is cut where it jumps, and `names` what
-    messages call the log of each of these; `timed` whether there were times; `kept` of each row that was given whether
-    it is here.
+    messages call the log of each of these; `timed` whether there were times; `differentiated` whether rates, or
+    accelerations that are asked for, come from splines; `kept` of each row that was given whether it is here.
     """
 
     t: Array
@@ -53,6 +53,7 @@ class Log:
     run: NDArray[np.int64]
     names: tuple[str, ...]
     timed: bool
+    differentiated: bool
     kept: NDArray[np.bool_]
 
 
@@ -97,6 +98,7 @@ def read_logs(
         run=np.concatenate([log.run + first for log, first in zip(logs, firsts, strict=True)]),
         names=tuple(name for log in logs for name in log.names),
         timed=all(log.timed for log in logs),
+        differentiated=any(log.differentiated for log in logs),
         kept=np.concatenate([log.kept for log in logs]),
     )
 
@@ -141,12 +143,13 @@ def _read(
         _refuse_falls(t, keep, what)
     parts = _parts(mech, rows["q"], np.flatnonzero(keep))
     whole, found_parts = sum(map(len, parts)), []
-    shortest = LEAST_ROWS if "qd" in rows and "qdd" in rows else DEGREE + 2
+    splined = not ("qd" in rows and "qdd" in rows)
+    shortest = DEGREE + 2 if splined else LEAST_ROWS
     for at in parts:
         if len(parts) > 1 and len(at) < shortest:
             keep[at] = False
             continue
-        if t is not None and (simulated or "qd" not in rows or "qdd" not in rows):
+        if t is not None and (simulated or splined):
             _refuse_two_places(t, rows["q"], at, mech.names, what)
         part = {name: array[at] for name, array in rows.items()}
         part["t"] = at.astype(float) if t is None else t[at]
@@ -163,7 +166,8 @@ def _read(
         )
     joined = {name: np.concatenate([part[name] for part in found_parts]) for name in ("t", *QUANTITIES, "measured")}
     run = np.repeat(np.arange(len(found_parts)), [len(part["t"]) for part in found_parts])
-    return Log(**joined, run=run, names=(what,) * len(found_parts), timed=t is not None, kept=keep)
+    names, differentiated = (what,) * len(found_parts), "qd" not in rows if simulated else splined
+    return Log(**joined, run=run, names=names, timed=t is not None, differentiated=differentiated, kept=keep)
 
 
 def _look_at_keys(data: Mapping[Any, Any], signals: dict[str, str], what: str) -> None:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Where more than this part of a motor's torque is left over, a model that does not fit is the likely reason.
 _MUCH = 0.5
+#: With fewer equations to find the noise by, errors are by a fifth and more beside what they are said to be.
+_FEW = 12
 
 
 class Identification:
@@ -55,6 +57,9 @@ class Identification:
         Their difference; of a closed mechanism the least, measured by the noise, with which the motors make the motion.
     noise : ndarray, (n,)
         Standard deviation of the residuals of each joint.
+    spare : int
+        Equations beyond those that determine the base parameters, from which the noise is found: of few it, and so the
+        standard errors, are rough.
     """
 
     def __init__(
@@ -69,6 +74,7 @@ class Identification:
         residuals: Array,
         noise: Array,
         plain: bool,
+        equations: int,
     ) -> None:
         self._given, self._unknowns, self._determined = given, unknowns, determined
         self.names, self.values, self.base, self.plain = unknowns.names, values, base, plain
@@ -79,6 +85,7 @@ class Identification:
         self.t, self.torques, self.residuals = log.t, log.tau, residuals
         self.fitted = log.tau - residuals
         self.noise = noise
+        self.spare = equations - self.rank
 
     @property
     def undetermined(self) -> tuple[str, ...]:
@@ -128,6 +135,9 @@ class Identification:
             lines.append(f"without effect on any torque: {', '.join(self.base.without_effect)}")
         if self.undetermined:
             lines.append(f"not excited by these data: {'; '.join(self.undetermined)}")
+        if self.spare < _FEW:
+            told = f"{self.spare} equations more than base parameters tell the noise"
+            lines.append(f"the standard errors are rough: {told}; log more")
         lines += self._left_over()
         if not self.plain:
             lines.append("the plain least squares are impossible; links are held to what bodies can have")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy import checks
 from cstormpy.arguments import entries
 from cstormpy.arrays import Array
-from cstormpy.dynamics.charts import half_turn_left, shortened
+from cstormpy.dynamics.charts import LONGEST, half_turn_left, shortened
 from cstormpy.dynamics.checked_arguments import read_samples, some_of
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
@@ -369,7 +369,7 @@ def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int
     for k in range(tries):
         start = q0 + np.where(free & (k > 0), rng.uniform(-np.pi, np.pi, mech.n), 0.0)
         try:
-            closed = _closed(mech, start, free, metric)
+            closed = shortened(mech, _closed(mech, start, free, metric), free)
         except InvalidValue as failed:
             error = error or failed
             continue
@@ -505,7 +505,7 @@ def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Ar
 
 def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
     """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
-    q, damping = shortened(mech, q0, free), 1e-3
+    q, damping = shortened(mech, q0, free, LONGEST), 1e-3
     found = closure_of(mech, q[None])
     h = found.holonomic
     phi = found.residual()[0, h]
@@ -523,7 +523,7 @@ def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) ->
         step = metric @ W.T @ np.linalg.solve(S + damping * max(float(np.trace(S)), 1e-300) * np.eye(len(S)), -phi)
         tried = q.copy()
         tried[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
-        tried = shortened(mech, tried, free)
+        tried = shortened(mech, tried, free, LONGEST)
         there = closure_of(mech, tried[None])
         left = there.residual()[0, h]
         if left @ left < phi @ phi and np.isfinite(there.A).all():

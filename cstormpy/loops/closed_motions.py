@@ -49,9 +49,11 @@ def state_directions(mech: Linkage, x: Array) -> Array:
 
 
 def closed_motion(
-    mech: Linkage, q: Array, qd: Array, qdd: Array | None = None, what: str = "data"
+    mech: Linkage, q: Array, qd: Array, qdd: Array | None = None, what: str = "data", advice: str = ""
 ) -> tuple[Array, Array, Array]:
     """Return the nearest motion (N, n) that closes all loops, of one that nearly does; q̈ is zero unless given.
+
+    Of rates and accelerations that do not, `advice` is given too.
 
     Raises
     ------
@@ -71,13 +73,13 @@ def closed_motion(
     # of a whole log, as those at the ends of a spline that differentiates noise are rough
     fast = float(np.abs(qd).max(initial=0.0))
     rate = (found.A @ qd[..., None])[..., 0]
-    _refuse_gap(mech, rate, np.full(len(q), 1.0 + fast), what, "opens at the rate")
+    _refuse_gap(mech, rate, np.full(len(q), 1.0 + fast), what, "opens at the rate", advice)
     qd = qd - _least(found.A, rate)
     if qdd is None:
         return q, qd, np.zeros_like(q)
     opens = ((found.A @ qdd[..., None]) + found.rate(qd) @ qd[..., None])[..., 0]
     largest = float(np.abs(qdd).max(initial=0.0)) + fast**2
-    _refuse_gap(mech, opens, np.full(len(q), 1.0 + largest), what, "is opened by an acceleration of")
+    _refuse_gap(mech, opens, np.full(len(q), 1.0 + largest), what, "is opened by an acceleration of", advice)
     return q, qd, qdd - _least(found.A, opens)
 
 
@@ -86,14 +88,14 @@ def _least(A: Array, x: Array) -> Array:
     return np.asarray((np.linalg.pinv(A, rcond=LEAST) @ x[..., None])[..., 0])
 
 
-def _refuse_gap(mech: Linkage, off: Array, scale: Array, what: str, verb: str) -> None:
+def _refuse_gap(mech: Linkage, off: Array, scale: Array, what: str, verb: str, advice: str = "") -> None:
     off = np.abs(off)
     if not (off > OPENED * scale[:, None]).any():
         return
     row, k = divmod(int(np.argmax(off / scale[:, None])), off.shape[1])
     raise InvalidValue(
         f"{what}: loop {constraint_names(mech)[k]}: {verb} {off[row, k]:.3g}{ends_of(mech, k)} in row {row}; is the "
-        "motion that of all joints of the open chain, in their order, and in radians and metres?"
+        f"motion that of all joints of the open chain, in their order, and in radians and metres?{advice}"
     )
 
 

@@ -198,6 +198,19 @@ class LawSet:
 
     # ---------------------------------------------------------------- memory
 
+    def noted(self, again: bool = True) -> dict[str, Any]:
+        """Return the real numbers that laws, and the blend, have from where they began, by what they are.
+
+        Those of the active law alone, without when it began, unless one began `again` within a run.
+        """
+        found: dict[str, Any] = {}
+        for k, (name, law, notes) in enumerate(zip(self.names, self._each, self._notes, strict=True)):
+            held = notes.memory() if again or k == self.active else {}
+            real = {key: value for key, value in held.items() if np.asarray(value).dtype.kind == "f"}
+            found |= {f"{key} of law {name!r}": value for key, value in real.items()}
+            found |= {f"when law {name!r} began": law.begun} if again else {}
+        return found | ({"the blend": [self.since, self.until, *self.step]} if self.until > self.since else {})
+
     def memory(self) -> dict[str, Any]:
         """Return what a later run needs to go on from here: law, phases, what laws have noted, and blend."""
         return {

@@ -147,3 +147,55 @@ def test_what_is_no_gain_is_told():
         sim, bd = controlled(law)
         with pytest.raises(cs.InvalidType, match=r"'ctl.mine.K' is .*write an array of floats"):
             sim.gradient(bd, "plant.q", ["ctl.mine.K"], T=0.1)
+
+
+class Stay(cs.control.Law):
+    """Returns to where it began, and half-way begins anew."""
+
+    modes = ("first", "second")
+
+    def __init__(self, mech, k=6.0):
+        super().__init__(mech)
+        self.k = k
+
+    def start(self, t, q, qd):
+        self.mode, self.home = 0, q.copy()
+
+    def torque(self, t, q, qd, reference=None):
+        return self.k * (self.home - q) - qd
+
+    def margin(self, t, q, qd):
+        return 1.0 if self.mode else 0.15 - t
+
+    def switch(self, t, q, qd):
+        self.mode, self.home = 1, q.copy()
+
+
+@pytest.mark.parametrize(
+    ("law", "name", "T", "told"),
+    [
+        ("stay", "plant", 0.1, "controller: home of law 'stay' is noted from the run at t = 0;"),
+        ("stay", "controller.stay.k", 0.1, None),
+        ("stay", "controller.stay.k", 0.2, "controller: home of law 'stay' is noted from the run at t = 0.15;"),
+        ("pd", "slope.K", 0.2, "controller: the blend is noted from the run at t = 0.1;"),
+    ],
+    ids=["at the start", "a gain alone", "at an event", "blend"],
+)
+def test_a_gradient_tells_what_laws_note_of_the_run(law, name, T, told):
+    """It took what a law keeps of where it began, and the step that a blend gives back, for fixed without a word."""
+    sim = cs.Simulation(engine="interpreted")
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("pendulum", q0=[0.4], actuated=["joint1"], name="plant")
+    own = Stay(plant.mech)
+    controller = bd.CONTROLLER(
+        plant.mech, {"stay": own, "pd": "pd", "none": "none"}, law, select=True, name="controller"
+    )
+    slope, first = bd.GAIN(5.0 if law == "pd" else 0.0, name="slope"), bd.SUM("++")
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(bd.TIME(), slope)
+    bd.connect(slope, first[0])
+    bd.connect(bd.CONSTANT(float(controller.law_names.index(law))), first[1])
+    bd.connect(first, controller[2])
+    bd.connect(controller.tau, plant.tau)
+    notes = sim.gradient(bd, lambda out: out.x[-1, 0], [name], T=T, solver="RK4", dt=0.01).notes
+    assert [note.partition(" how")[0] for note in notes] == [told] * bool(told)

@@ -77,6 +77,39 @@ def test_what_a_function_remembers_goes_on(tmp_path):
     assert whole.x[-1, 0] > 0.8
 
 
+class Stay(cs.control.Law):
+    def start(self, t, q, qd):
+        self.home = q.copy()
+
+    def torque(self, t, q, qd, reference=None):
+        return 40.0 * (self.home - q) - 2.0 * qd
+
+
+def staying(sim, make):
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("planar_2r", q0=[0.5, 0.3], name="plant")
+    controller = bd.CONTROLLER("planar_2r", {"stay": make()})
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    return bd
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: Stay("planar_2r"), lambda: cs.control.Then(Stay("planar_2r"), Stay("planar_2r"), 0.3)],
+    ids=["law", "law within another"],
+)
+def test_what_a_law_notes_where_it_begins_goes_on(sim, make, tmp_path):
+    bd = staying(sim, make)
+    fine = {"rtol": 1e-9, "atol": 1e-11}
+    first, whole = sim.run(bd, T=0.5, **fine), sim.run(bd, T=1.0, **fine)
+    first.state.save(tmp_path / "state.json")
+    sim.run(bd, T=0.4, start=np.ones(4), **fine)  # where the law notes another state
+    for where, start in ((bd, first), (staying(sim, make), first), (staying(sim, make), tmp_path / "state.json")):
+        second = sim.run(where, T=0.5, start=start, **fine)
+        np.testing.assert_allclose(second.x[-1], whole.x[-1], rtol=0, atol=1e-7)
+
+
 def test_what_can_not_be_copied_or_written_is_said(tmp_path, caplog):
     sim = cs.Simulation(engine="interpreted")
 

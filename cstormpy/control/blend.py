@@ -21,6 +21,7 @@ from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
+from cstormpy.control.notes import Notes
 from cstormpy.control.user_laws import OwnLaw, check_arguments, is_own_law
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.graph.choices import choose, pick
@@ -109,6 +110,7 @@ class LawSet:
         self.laws = _checked(laws)
         self.names = tuple(self.laws)
         self._each = tuple(self.laws.values())
+        self._notes = tuple(map(Notes, self._each))
         self.phase_names = tuple(dict.fromkeys(phase for law in self._each for phase in law.modes))
         self._phases = [[self.phase_names.index(phase) for phase in law.modes] for law in self._each]
         motors = self._each[0].motors
@@ -164,7 +166,7 @@ class LawSet:
     def begin(self, t: float, q: Array, qd: Array, law: str | int | None = None) -> None:
         """Begin a run, with the active law or another one: no blend, and the phase that fits the state."""
         active = self.active if law is None else self.number(law)
-        self._each[active].start(t, q, qd)
+        self._notes[active].start(t, q, qd)
         self.active, self.since, self.until = active, t, t
         self.step.fill(0.0)
 
@@ -174,7 +176,7 @@ class LawSet:
         if k == self.active:
             return
         before = self(t, q, qd, reference).copy()
-        self._each[k].start(t, q, qd)
+        self._notes[k].start(t, q, qd)
         step = before - self._each[k](t, q, qd, reference)
         self.active, self.since, self.until, self.step = k, t, t + self._blend, step
 
@@ -186,7 +188,7 @@ class LawSet:
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase of the active law; its torque may jump there."""
-        self._each[self.active].switch(t, q, qd)
+        self._notes[self.active].switch(t, q, qd)
 
     @property
     def phase(self) -> int:
@@ -196,12 +198,26 @@ class LawSet:
 
     # ---------------------------------------------------------------- memory
 
+    def noted(self, again: bool = True) -> dict[str, Any]:
+        """Return the real numbers that laws, and the blend, have from where they began, by what they are.
+
+        Those of the active law alone, without when it began, unless one began `again` within a run.
+        """
+        found: dict[str, Any] = {}
+        for k, (name, law, notes) in enumerate(zip(self.names, self._each, self._notes, strict=True)):
+            held = notes.memory() if again or k == self.active else {}
+            real = {key: value for key, value in held.items() if np.asarray(value).dtype.kind == "f"}
+            found |= {f"{key} of law {name!r}": value for key, value in real.items()}
+            found |= {f"when law {name!r} began": law.begun} if again else {}
+        return found | ({"the blend": [self.since, self.until, *self.step]} if self.until > self.since else {})
+
     def memory(self) -> dict[str, Any]:
-        """Return what a later run needs to go on from here: law, phases and blend."""
+        """Return what a later run needs to go on from here: law, phases, what laws have noted, and blend."""
         return {
             "law": self.names[self.active],
             "phases": [float(law.mode) for law in self._each],
             "begun": [float(law.begun) for law in self._each],
+            "notes": [notes.memory() for notes in self._notes],
             "since": self.since,
             "until": self.until,
             "step": self.step.tolist(),
@@ -210,12 +226,13 @@ class LawSet:
     def recall(self, memory: Mapping[str, Any]) -> None:
         """Go on from what `memory` returned."""
         active = self.number(memory["law"])
-        phases, begun = memory["phases"], memory["begun"]
+        phases, begun, noted = memory["phases"], memory["begun"], memory.get("notes") or [{}] * len(self._each)
         step = np.array(memory["step"], dtype=np.float64)
-        if not len(phases) == len(begun) == len(self._each) or step.shape != self.step.shape:
+        if not len(phases) == len(begun) == len(noted) == len(self._each) or step.shape != self.step.shape:
             raise InvalidValue("memory: it is that of other laws")
-        for law, phase, when in zip(self._each, phases, begun, strict=True):
+        for law, phase, when, notes, content in zip(self._each, phases, begun, self._notes, noted, strict=True):
             law.mode, law.begun = int(phase), float(when)
+            notes.recall(content)
         self.active, self.since, self.until, self.step = active, float(memory["since"]), float(memory["until"]), step
 
 

@@ -21,6 +21,7 @@ from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps, Trajectory
 from cstormpy.simulation.analysis.switches import Switch
+from cstormpy.simulation.compiled.opaque_laws import laws_of
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.recording import Recording, Signal, find_signals
@@ -255,13 +256,30 @@ class _TangentRun(LocatingRun):
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
         self._stale, self._fired = True, (x, fired)
+        before = self._noted()
         super()._event(t, x, fired, jumped)
+        self._tell_noted(before)
+
+    def _noted(self, again: bool = True) -> dict[tuple[str, str], Any]:
+        """Return what laws of controllers have noted, by block and what it is."""
+        controllers = [(str(b.name), laws) for b in self.diagram.bd.blocklist if (laws := laws_of(b)) is not None]
+        return {(name, what): value for name, laws in controllers for what, value in laws.noted(again).items()}
+
+    def _tell_noted(self, before: dict[tuple[str, str], Any], again: bool = True) -> None:
+        """Note numbers that laws have from the state since then: how these follow the parameters is not known."""
+        for (block, what), value in self._noted(again).items():
+            told = f"{block}: {what} is noted from the run at t = "
+            changed = not np.array_equal(before.get((block, what), ()), value)
+            if changed and not any(note.startswith(told) for note in self.notes):
+                self.notes.append(f"{told}{self.t:.6g}; how it follows the parameters is not in the derivative")
 
     def _begin_segment(self, jumped: bool) -> None:
         self._look_beyond(jumped)
         sides = [bound.side for bound in self.diagram.bounds]
         self._stale = self._hold_or_free() or self._stale
         self.diagram.at(self.t, self.x)
+        if self.t == self.start_time and not self.resumed and self.dx.any():
+            self._tell_noted({}, again=False)
         self._renew()
         self._bounds()
         shift = np.zeros(len(self.dx)) if self._moves is None else self._moves

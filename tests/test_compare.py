@@ -365,6 +365,17 @@ def test_the_goal_is_marked_once_a_turn(figure):
     assert min(abs(mark - HANGING) for mark in marks) < 1e-12
 
 
+def test_what_settles_is_seen_beside_what_runs_away(figure):
+    """A slide had radians and newton metres, and a pole that spun away left the others a line."""
+    found = compare("cart_pole", {"controller": ["pump", "none"]}, T=5.0)
+    found["none"].q[:, 1] *= 100.0
+    drawn = figure(found)
+    assert [axes.get_ylabel() for axes in drawn.axes] == ["cart [m]", "pole [rad]", "cart force\n[N]"]
+    low, high = drawn.axes[1].get_ylim()
+    assert -12.0 < low < found["pump"].q[:, 1].min() and found["pump"].q[:, 1].max() < high < 12.0
+    assert "effort [N²s]  peak torque [N]  final" in str(found)
+
+
 def test_nothing_to_draw_is_said():
     with pytest.raises(InvalidValue, match="no run has a sample"):
         draw([])

@@ -39,6 +39,8 @@ class Entry:
         Torques of the motors.
     joints, motors : tuple of str
         Names of the joints, and of those with a motor.
+    units, motor_units : tuple of str
+        Units of the coordinates, and of the torques: "N" of a slide's.
     goal : Goal or None
         What was to be reached; `turn` (n,) is what brings a joint to the same place again, 2π or 0, and rotation
         vectors, each of which has another one of the same turn, begin at `balls`.
@@ -64,6 +66,8 @@ class Entry:
     result: Result | None = None
     joints: tuple[str, ...] = ()
     motors: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    motor_units: tuple[str, ...] = ()
     goal: Goal | None = None
     turn: Array = field(default_factory=lambda: np.empty(0))
     balls: tuple[int, ...] = ()
@@ -124,7 +128,7 @@ class Comparison:
 
     def __str__(self) -> str:
         options = list(self.entries[0].options) if self.entries else []
-        text = table(self.rows, options)
+        text = table(self.rows, options, {unit for entry in self.entries for unit in entry.motor_units})
         if not any(entry.robustness is not None for entry in self.entries):
             return text
         return f"{text}\n\n{robustness_table(self.entries, options)}"

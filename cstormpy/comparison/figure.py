@@ -23,6 +23,8 @@ WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.9
 """Width of a figure, height of one plot in it, and of what stands above and below them [inches]."""
 IN_ONE_COLUMN = 4
 """Up to so many plots stand below one another."""
+ASIDE, MOST_TURNS = 1.0, 12
+"""How far beside what settles is shown, as a part of its range or a turn, and at most so many lines at the goal."""
 THICK, THIN = 2.4, 1.1
 """Width of the first line and of the last [points]."""
 
@@ -46,11 +48,12 @@ def draw(entries: Sequence[Entry]) -> Figure:
         _lines(plots, entry, colours[k % len(colours)], float(width))
         for k, (entry, width) in enumerate(zip(shown, widths, strict=True))
     ]
-    for k, joint in enumerate(joints):
-        _finish(plots[k], f"{joint} [rad]")
+    for k, (joint, unit) in enumerate(zip(joints, shown[0].units, strict=True)):
+        _finish(plots[k], f"{joint} [{unit}]")
+        _look_at_goal(plots[k], shown, k)
         _mark_goal(plots[k], shown[0], k)
-    for motor, axes in zip(motors, plots[len(joints) :], strict=True):
-        _finish(axes, f"{motor} torque\n[N m]")
+    for motor, unit, axes in zip(motors, shown[0].motor_units, plots[len(joints) :], strict=True):
+        _finish(axes, f"{motor} {'force' if unit == 'N' else 'torque'}\n[{unit}]")
     plots[0].set_xlim(0.0, max(float(entry.t[-1]) for entry in shown))
     figure.align_ylabels()
     figure.legend(lines, [_legend(entry) for entry in shown], loc="outside upper center", ncols=2, frameon=False)
@@ -98,14 +101,26 @@ def _finish(axes: Axes, label: str) -> None:
     axes.grid(True, alpha=0.3)
 
 
+def _look_at_goal(axes: Axes, entries: Sequence[Entry], joint: int) -> None:
+    """Show what the runs that settle do, where others go so far away that nothing could be seen of it."""
+    seen = [entry.q[:, joint] for entry in entries if entry.settled]
+    if not seen:
+        return
+    least, most = min(float(q.min()) for q in seen), max(float(q.max()) for q in seen)
+    beside = ASIDE * max(most - least, float(entries[0].turn[joint]))
+    low, high = axes.get_ylim()
+    if beside > 0.0 and high - low > most - least + 2.0 * beside:
+        axes.set_ylim(max(low, least - beside), min(high, most + beside))
+
+
 def _mark_goal(axes: Axes, entry: Entry, joint: int) -> None:
     """Draw a line where the goal is, and where it is again a turn further, as far as that is in sight."""
     if entry.goal is None:
         return
     at, turn = float(entry.goal.q[joint]), float(entry.turn[joint])
     low, high = axes.get_ylim()
-    turns = range(math.ceil((low - at) / turn), math.floor((high - at) / turn) + 1) if turn else [0]
-    for k in turns:
+    turns = range(math.ceil((low - at) / turn), math.floor((high - at) / turn) + 1) if turn else range(1)
+    for k in turns if len(turns) <= MOST_TURNS else ():
         axes.axhline(at + k * turn, color="0.5", linewidth=1.0, linestyle="--", zorder=0)
 
 

@@ -27,6 +27,7 @@ from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.steppers import check_solver
 from cstormpy.simulation.sweep.axes import accepted
+from cstormpy.simulation.units import units_of_coordinates
 from cstormpy.simulation.wiring import port_numbers
 
 Build = Callable[..., Any]
@@ -193,9 +194,18 @@ def _wire(
         raise InvalidValue(f"goal: expected {probe.mech.n} numbers ({', '.join(probe.mech.names)})")
     if aim is not None:
         say_degrees(probe.mech.freedoms, probe.mech.names, aim.q.tolist(), "goal")
-    entry = Entry(varied, joints=probe.mech.names, motors=probe.mech.actuated, goal=aim, turn=np.zeros(probe.mech.n))
+    mech = probe.mech
+    entry = Entry(
+        varied,
+        joints=mech.names,
+        motors=mech.actuated,
+        units=tuple(units_of_coordinates(mech, "q", mech.names)),
+        motor_units=tuple(units_of_coordinates(mech, "tau", mech.actuated)),
+        goal=aim,
+        turn=np.zeros(mech.n),
+    )
     if aim is not None and aim.wrap:
-        entry.turn, entry.balls = periods(probe.mech.tree, aim.q)[0], probe.mech.ball_starts
+        entry.turn, entry.balls = periods(mech.tree, aim.q)[0], mech.ball_starts
     return entry, probe
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +20,8 @@ NOTHING = "-"
 #: Name of a measure, its heading, and how it is written.
 MEASURES = (
     ("time_to_balance", "time to balance [s]", "{:.2f}"),
-    ("effort", "effort [N²m²s]", "{:.4g}"),
-    ("peak_torque", "peak torque [N m]", "{:.4g}"),
+    ("effort", "effort [{effort}]", "{:.4g}"),
+    ("peak_torque", "peak torque [{torque}]", "{:.4g}"),
     ("final_error", "final error", "{:.2g}"),
 )
 
@@ -40,7 +40,11 @@ def short(value: Any) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> str:
+#: Units of torques and of their effort, by what the motors drive.
+UNITS = {"N m": ("N m", "N²m²s"), "N": ("N", "N²s"), "": ("N m, N", "N²m²s, N²s")}
+
+
+def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str], units: Collection[str] = ()) -> str:
     """Return rows of measures as a table, with the messages of the runs that did not come to their end below it.
 
     Parameters
@@ -49,6 +53,8 @@ def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> str:
         As of `Comparison.rows`.
     options : sequence of str
         Which of their names are options, in front.
+    units : collection of str
+        Those of the motors' torques; "N m" where there are no motors.
 
     Examples
     --------
@@ -57,7 +63,9 @@ def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> str:
     law  settled  time to balance [s]  effort [N²m²s]  peak torque [N m]  final error
     pd   no                         -               -                  -            3
     """
-    body = [[*options, "settled", *(heading for _, heading, _ in MEASURES)]]
+    torque, effort = UNITS[next(iter({*units} or {"N m"})) if len({*units}) < 2 else ""]
+    headings = [heading.format(torque=torque, effort=effort) for _, heading, _ in MEASURES]
+    body = [[*options, "settled", *headings]]
     for row in rows:
         measured = [_written(row.get(name), form) for name, _, form in MEASURES]
         body.append([*(short(row[name]) for name in options), _settled(row), *measured])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ from cstormpy.control.law import Law
 
 _ELSEWHERE = ("mode", "begun")
 """What a `LawSet` remembers of every law by itself."""
+
+_PLAIN = frozenset((type(None), bool, int, float, str))
 
 
 class Notes:
@@ -35,32 +37,51 @@ class Notes:
 
     def __init__(self, law: Law) -> None:
         self._law = law
+        self._noting = [*_noting(law)]
         self._first: dict[str, Any] = {}  # by name, what stood there before the first note
 
     def start(self, t: float, q: Array, qd: Array) -> None:
         """Let the law begin."""
-        before = _plain(self._law)
-        self._law.start(t, q, qd)
-        self._compare(before)
+        self._noted(self._law.start, t, q, qd)
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Let the law change its phase."""
-        before = _plain(self._law)
-        self._law.switch(t, q, qd)
-        self._compare(before)
+        self._noted(self._law.switch, t, q, qd)
 
-    def _compare(self, before: dict[str, Any]) -> None:
-        for name, value in _plain(self._law).items():
+    def _noted(self, act: Callable[[float, Array, Array], None], t: float, q: Array, qd: Array) -> None:
+        if not self._noting:
+            return act(t, q, qd)
+        before = self._plain()
+        act(t, q, qd)
+        for name, value in self._plain().items():
             if name not in self._first and name not in _ELSEWHERE and not _same(before.get(name), value):
                 self._first[name] = before.get(name)
 
+    def _plain(self) -> dict[str, Any]:
+        """Return copies of the numbers, arrays of numbers and texts of the laws that note, by name."""
+        found: dict[str, Any] = {}
+        for of, law in self._noting:
+            for name, value in vars(law).items():
+                if value.__class__ in _PLAIN:
+                    found[of + name] = value
+                elif isinstance(value, np.ndarray):
+                    if value.dtype.kind in "biuf":
+                        found[of + name] = value.copy()
+                elif isinstance(value, np.generic):
+                    found[of + name] = value
+        return found
+
     def memory(self) -> dict[str, Any]:
         """Return what is noted now, by name."""
-        return {name: value for name, value in _plain(self._law).items() if name in self._first}
+        if not self._first:
+            return {}
+        return {name: value for name, value in self._plain().items() if name in self._first}
 
     def recall(self, memory: Mapping[str, Any]) -> None:
         """Note what `memory` returned, or a file has of it; what was noted later only is as before."""
-        now = _plain(self._law)
+        if not memory and not self._first:
+            return
+        now = self._plain()
         self._first = {name: now.get(name) for name in memory} | self._first
         for name, first in self._first.items():
             value = memory.get(name, first)
@@ -69,18 +90,15 @@ class Notes:
             setattr(owner, last, np.array(value) if isinstance(value, (list, np.ndarray)) else value)
 
 
-def _plain(law: Law, of: str = "", above: tuple[Law, ...] = ()) -> dict[str, Any]:
-    """Return copies of the numbers, arrays of numbers and texts of a law and of the laws within it, by name."""
-    found: dict[str, Any] = {}
+def _noting(law: Law, of: str = "", above: tuple[Law, ...] = ()) -> Iterator[tuple[str, Law]]:
+    """Give a law and those within it, by the beginning of their attributes' names, that do anything as they begin."""
+    kind = type(law)
+    if kind.start is not Law.start or kind.switch is not Law.switch:
+        yield of, law
     for name, value in vars(law).items():
-        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            found[of + name] = value.copy()
-        elif value is None or isinstance(value, (bool, int, float, str, np.generic)):
-            found[of + name] = value
-        elif isinstance(value, Law) and value is not law and value not in above:
-            found |= _plain(value, f"{of}{name}.", (*above, law))
-    return found
+        if isinstance(value, Law) and value is not law and value not in above:
+            yield from _noting(value, f"{of}{name}.", (*above, law))
 
 
 def _same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and np.array_equal(one, other)
+    return one is other or (type(one) is type(other) and np.array_equal(one, other))

@@ -45,7 +45,7 @@ def units_of(
     for block, mech in mechanisms.items():
         for kind in ("q", "qd") if mech is not None and block.nstates == 2 * mech.n else ():
             stem = signal_name(block, 0).rpartition(".")[0]
-            known = _of_coordinates(mech, kind, mech.names)
+            known = units_of_coordinates(mech, kind, mech.names)
             units.update((f"{stem}.{name}.{kind}", unit) for name, unit in zip(mech.names, known, strict=True))
     return {name: unit for name, unit in units.items() if unit}
 
@@ -56,7 +56,7 @@ def units_of_signal(signal: Signal, mech: Any, width: int) -> list[str]:
     if mech is not None and port in _ENERGIES:
         return ["J"]
     names = _coordinates(port, mech, width)
-    return _of_coordinates(mech, port, names) if names else []
+    return units_of_coordinates(mech, port, names) if names else []
 
 
 def coordinate_labels(signal: Signal, mech: Any, width: int) -> list[str]:
@@ -92,7 +92,7 @@ def _coordinates(port: str, mech: Any, width: int) -> Sequence[str]:
     return next((names for names in (mech.names, free, mech.active) if len(names) == width), ())
 
 
-def _of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]:
+def units_of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]:
     """Return the units of coordinates, or of their rates or efforts."""
     freedoms = [mech.freedoms[mech.joint_index(name)] for name in names]
     if quantity in _EFFORTS:

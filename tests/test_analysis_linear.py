@@ -263,6 +263,8 @@ def test_poles_of_integrators_in_a_row_stand_at_rest(dt):
     arm = cs.library.arm7().linearize(np.zeros(7))
     free = LinearModel.of(arm.A, np.eye(14), np.eye(14))  # to turn about the vertical
     assert (free.frequency[:2] == 0.0).all() and free.frequency[2] > 0.5
+    stiff = LinearModel.of([[-1.0, 1e12], [0.0, -2.0]], [[0.0], [1.0]], [[1.0, 0.0]])  # and no gain hides a pole
+    np.testing.assert_allclose(np.sort(stiff.poles.real), [-2.0, -1.0], rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -209,7 +209,32 @@ _ROUNDINGS, _ALL_ROUNDINGS = 4.0, 100.0
 
 
 def _eigenvalues(A: Array, about: float) -> NDArray[np.complex128]:
-    """Return the eigenvalues of A less those of a number, where rounding tells them apart; else 0.
+    """Return the eigenvalues of A less a number where rounding tells them from it, else 0.
+
+    Those of states that are coupled only one way are those of each group by itself, however large its gains are.
+    """
+    found = [np.zeros(0, dtype=complex)]
+    for group in _loops_of(A):
+        inside = A[np.ix_(group, group)] - about * np.eye(len(group))
+        sizes = np.abs(inside)
+        least = _ROUNDINGS * np.finfo(float).eps * np.maximum(sizes.max(axis=1, keepdims=True), about)
+        # the rounding of a 0 couples states too, and balanced it would look like any entry
+        inside = np.where(sizes > least, inside, 0.0)
+        found += [_of_loop(inside[np.ix_(part, part)], about) for part in _loops_of(inside)]
+    return np.concatenate(found)
+
+
+def _loops_of(A: Array) -> list[NDArray[np.intp]]:
+    """Return the states of A in groups, within each of which all act on all, at last."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    count, group = connected_components(csr_array(A != 0.0), connection="strong")
+    return [np.flatnonzero(group == k) for k in range(count)]
+
+
+def _of_loop(A: Array, about: float) -> NDArray[np.complex128]:
+    """Return the eigenvalues of a matrix, those that rounding does not tell from 0 as 0.
 
     Integrators in a row, as coordinate and speed of a body that nothing holds, have one eigenvalue twice or more
     without as many eigenvectors; of k of them an algorithm makes the k-th root of a rounding: 1e-8 of two, 1e-4 of
@@ -217,21 +242,16 @@ def _eigenvalues(A: Array, about: float) -> NDArray[np.complex128]:
     """
     from scipy.linalg import matrix_balance
 
-    n, eps = len(A), np.finfo(float).eps
-    left = A - about * np.eye(n)
-    sizes = np.abs(left)
-    least = _ROUNDINGS * eps * np.maximum(sizes.max(axis=1, initial=0.0, keepdims=True), about)
-    # else a row may be balanced whose only entry is the rounding of a 0
-    left = matrix_balance(np.where(sizes > least, left, 0.0), permute=False)[0]
-    rounded = _ALL_ROUNDINGS * eps * max(float(np.linalg.norm(left)), about)
+    left = matrix_balance(A, permute=False)[0]
+    rounded = _ALL_ROUNDINGS * np.finfo(float).eps * max(float(np.linalg.norm(left)), about)
     while len(left):
         _, singular, rows = np.linalg.svd(left)
         rank = int(np.count_nonzero(singular > rounded))
         if rank == len(left):
             break
         left = rows[:rank] @ left @ rows[:rank].T
-    values = np.zeros(n, dtype=complex)
-    values[n - len(left) :] = np.linalg.eigvals(left)
+    values = np.zeros(len(A), dtype=complex)
+    values[len(A) - len(left) :] = np.linalg.eigvals(left)
     return values
 
 

@@ -114,7 +114,10 @@ def _look_at_goal(axes: Axes, entries: Sequence[Entry], joint: int) -> None:
 
 
 def _mark_goal(axes: Axes, entry: Entry, joint: int) -> None:
-    """Draw a line where the goal is, and where it is again a turn further, as far as that is in sight."""
+    """Draw a line where the goal is, and where it is again a turn further, as far as that is in sight.
+
+    Where very many turns are, lines would hide the runs, and there are none.
+    """
     if entry.goal is None:
         return
     at, turn = float(entry.goal.q[joint]), float(entry.turn[joint])

@@ -40,8 +40,8 @@ def short(value: Any) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-#: Units of torques and of their effort, by what the motors drive.
-UNITS = {"N m": ("N m", "N²m²s"), "N": ("N", "N²s"), "": ("N m, N", "N²m²s, N²s")}
+#: The unit of the effort of a motor by that of its torque.
+EFFORTS = {"N m": "N²m²s", "N": "N²s"}
 
 
 def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str], units: Collection[str] = ()) -> str:
@@ -63,7 +63,8 @@ def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str], units: Coll
     law  settled  time to balance [s]  effort [N²m²s]  peak torque [N m]  final error
     pd   no                         -               -                  -            3
     """
-    torque, effort = UNITS[next(iter({*units} or {"N m"})) if len({*units}) < 2 else ""]
+    known = sorted({*units} or {"N m"})
+    torque, effort = " or ".join(known), " or ".join(EFFORTS[unit] for unit in known)
     headings = [heading.format(torque=torque, effort=effort) for _, heading, _ in MEASURES]
     body = [[*options, "settled", *headings]]
     for row in rows:

@@ -189,7 +189,8 @@ class Solution:
         rows += [(name, f"{value:.6g}") for name, value in self.parameters.items()]
         exceeded = [e for e in self.excess if e.amount > 0.0]
         rows += [("exceeded by", repr(e)) for e in exceeded]
-        kept = dict.fromkeys(e.kind for e in self.excess if e.kind not in {e.kind for e in exceeded})
+        missed = {e.kind for e in exceeded}
+        kept = dict.fromkeys(e.kind for e in self.excess if e.kind not in missed)
         if kept:
             rows.append(("kept at any time", ", ".join(kept)))
         if len(self.outcomes) > 1:

@@ -1,0 +1,116 @@
+"""Operating points of diagrams: against closed forms, and what is told where there is none."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import InvalidValue, UnknownName
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation(live=False, engine="interpreted")
+
+
+def test_an_operating_point_frees_an_input_port(sim):
+    mech = cs.library.planar_2r().with_gravity((0.0, -9.81, 0.0))
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT([0.0, 0.0], name="torque"), bd.HYBRIDDYNAMICS(mech, name="plant").tau)
+    point = sim.trim(bd, {"plant": [0.3, -0.8, 0.0, 0.0]}, inputs=["plant.tau"], hold=["plant"])
+    assert point.success and point.inputs == ("plant.tau",)
+    np.testing.assert_allclose(point.u, mech.inverse_dynamics([0.3, -0.8], [0, 0], [0, 0]), rtol=0, atol=1e-12)
+    assert np.abs(sim.linearize(bd, point.x, point.u, inputs=point.inputs).rate).max() < 1e-12
+    with pytest.raises(UnknownName, match=r"trim: inputs: port of block 'plant' 'tua' does not exist; .*'tau'"):
+        sim.trim(bd, inputs=["plant.tua"])
+
+
+def test_an_operating_point_holds_the_arm_against_gravity(sim):
+    mech = cs.library.planar_2r().with_gravity((0.0, -9.81, 0.0))
+    bd = sim.blockdiagram()
+    plant, torque, effort = bd.HYBRIDDYNAMICS(mech, name="plant"), bd.CONSTANT([0.0, 0.0], name="torque"), bd.EFFORT()
+    bd.connect(torque, plant, effort)
+    q = [0.3, -0.8]
+    point = sim.trim(bd, {"plant": [*q, 0.0, 0.0]}, inputs=["torque"], hold=["plant"])
+    assert point.success and max(map(abs, point.residual.values())) < 1e-12
+    np.testing.assert_allclose(point.u, mech.inverse_dynamics(q, [0, 0], [0, 0]), rtol=0, atol=1e-12)
+    model = sim.linearize(bd, point.x, point.u, inputs=point.inputs)
+    np.testing.assert_allclose(model.A[:4, :4], mech.linearize(q, tau=point.u).A, rtol=0, atol=1e-10)
+    # without motors the arm hangs
+    hanging = sim.trim(bd, {"plant": [-1.4, 0.2, 0.0, 0.0]})
+    np.testing.assert_allclose(hanging.x[:2], [-math.pi / 2, 0.0], atol=1e-9)
+
+
+def test_an_operating_point_may_move_and_give_an_output(sim):
+    bd = sim.blockdiagram()
+    drive = bd.CONSTANT(0.0, name="drive")
+    speed = bd.LTI_SISO([2.0], [1.0, 4.0], name="speed")
+    angle = bd.INTEGRATOR(x0=0.0, name="angle")
+    total = bd.SUM("++", name="total")
+    bd.connect(drive, speed)
+    bd.connect(speed, angle, total[0])
+    bd.connect(angle, total[1])
+    point = sim.trim(bd, inputs=["drive"], rates={"angle": None}, outputs={"speed[0]": 3.0}, hold=["angle"])
+    assert point.success and point.u[0] == pytest.approx(6.0, abs=1e-10) and "drive" in str(point)
+
+
+def test_where_there_is_no_operating_point_the_states_are_named(sim, caplog):
+    bd = sim.blockdiagram()
+    push, x = bd.CONSTANT(1.0, name="push"), bd.INTEGRATOR(x0=0.0, name="x")
+    slope, y = bd.GAIN(2.0, name="slope"), bd.INTEGRATOR(x0=0.0, name="y")
+    bd.connect(push, x)
+    bd.connect(x, slope)
+    bd.connect(slope, y, bd.NULL())
+    bd.connect(y, bd.GAIN(1.0))
+    with caplog.at_level("INFO", logger="cstormpy"):
+        point = sim.trim(bd)
+    assert not point.success and "rate of x" in point.message and "rate of x" in caplog.text
+    with pytest.raises(InvalidValue, match="nothing is free: all states are held"):
+        sim.trim(bd, hold=["x", "y"])
+    still = sim.blockdiagram()
+    still.connect(still.CONSTANT(1.0), still.NULL())
+    with pytest.raises(InvalidValue, match="nothing is free: the diagram has no states"):
+        sim.trim(still)
+
+
+def test_the_rate_of_a_state_that_nobody_takes_is_left_out_by_name(sim):
+    """It was called an operating point without a word, while the state ran away."""
+    bd = sim.blockdiagram()
+    push, x = bd.CONSTANT(1.5, name="push"), bd.INTEGRATOR(x0=0.5, name="x")
+    bd.connect(push, x)
+    bd.connect(x, bd.NULL())
+    point = sim.trim(bd)
+    assert point.success and point.left_out == {"x:x_0": 1.5}
+    assert "left out, as no other block takes the state: rate of x:x_0 = 1.5" in point.message
+    asked = sim.trim(bd, inputs=["push"], rates={"x:x_0": 0.0})
+    assert (asked.message, asked.left_out) == ("an operating point", {}) and asked.u == pytest.approx([0.0], abs=1e-12)
+    assert not sim.trim(bd, rates={"x": 0.0}).success
+    any_will_do = sim.trim(bd, rates={"x": None})
+    assert (any_will_do.message, any_will_do.left_out) == ("an operating point", {})
+
+
+def test_an_operating_point_tells_of_sampled_states_that_are_held(sim):
+    """The loop would move at its next tick: the sampled integrator is still given an error of one."""
+    bd = sim.blockdiagram()
+    wanted, error = bd.CONSTANT(1.0), bd.SUM("+-")
+    total = bd.INTEGRATOR_S(bd.clock(10, "Hz"), gain=0.5, name="total")
+    lag = bd.LTI_SISO([1.0], [1.0, 1.0], name="lag")
+    for start, end in ((wanted, error[0]), (lag, error[1]), (error, total), (total, lag)):
+        bd.connect(start, end)
+    point = sim.trim(bd)
+    assert point.success and point.held == ("total",)
+    assert "sampled states being held" in point.message and point.message.endswith(": total")
+    assert abs(sim.run(bd, T=1.0, start=point.x).x[-1, 0] - point.x[0]) > 0.1
+
+
+@pytest.mark.parametrize("inputs", [{}, {"inputs": ["torque"]}])
+@pytest.mark.parametrize("q0", [(0.0, 0.0), (0.1, 0.1)])
+def test_a_point_is_found_where_more_is_free_than_asked_for(sim, inputs, q0):
+    """From zero the first step was as long as the trust region, over the point to another as far from it."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.library.planar_2r(), name="plant")
+    bd.connect(bd.CONSTANT([0.0, 0.0], name="torque"), plant)
+    point = sim.trim(bd, {"plant": [*q0, 0.0, 0.0]}, rates={"plant": None}, outputs={"plant.q": [0.3, 0.4]}, **inputs)
+    assert point.success
+    np.testing.assert_allclose(point.x[:2], [0.3, 0.4], rtol=0, atol=1e-9)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
@@ -99,7 +100,10 @@ def frame_pose(value: ArrayLike | None, what: str) -> Array:
     """Return the pose of a frame, given as one or as the point at its origin; None is the identity."""
     if value is None:
         return frozen(np.eye(4))
-    if np.shape(value) != (3,):
+    is_point = False
+    with contextlib.suppress(ValueError):  # of a ragged list, which is refused below
+        is_point = np.shape(value) == (3,)
+    if not is_point:
         return rigid_pose(value, what, "of a frame that is not turned the point, (3,), will do")
     pose = np.eye(4)
     pose[:3, 3] = array(value, (3,), what)

@@ -16,12 +16,13 @@ from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import numbers, started
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
-from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
+from cstormpy.simulation.analysis.ports import feed_open_inputs, find_outputs, find_ports
 from cstormpy.simulation.analysis.sampled import whole_period
-from cstormpy.simulation.recording import Signal, find_signals
+from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.units import coordinate_labels, mechanisms_of
 
 if TYPE_CHECKING:
+    from cstormpy.simulation.analysis.margins import Margins
     from cstormpy.simulation.analysis.responses import Response
 
 
@@ -154,6 +155,28 @@ class LinearModel:
 
         return step_response(self, T, samples)
 
+    def margins(self, feedback: int = 1) -> Margins:
+        """Return how far gain, phase and delay of loops may move before these are no longer stable.
+
+        The model is that of loops that are cut, each output being what comes back of the input of the same place, as
+        `Simulation.margins` has it.
+
+        Parameters
+        ----------
+        feedback : {1, -1}
+            −1 where the loops close with a minus that is not in the model, as in textbooks.
+
+        Examples
+        --------
+        >>> loop = LinearModel.of([[-1, 1, 0], [0, -1, 1], [0, 0, -1]], [[0], [0], [4]], [[1, 0, 0]])
+        >>> found = loop.margins(feedback=-1)
+        >>> found.gain.round(6), np.degrees(found.phase).round(2)
+        (array([[0., 2.]]), array([27.14]))
+        """
+        from cstormpy.simulation.analysis.margins import margins_of
+
+        return margins_of(self, feedback)
+
     def plot(self, kind: str = "bode", omega: ArrayLike | None = None) -> Any:
         """Draw the frequency response, "bode", or the response to unit steps, "step"; return the figure.
 
@@ -261,29 +284,43 @@ def _plain(name: str) -> str:
 
 
 def linearize(
-    sim: Any, bd: Any, x: Any, u: Any, *, t: float, inputs: Any, outputs: Any, opened: Any, dt: float | None
+    sim: Any,
+    bd: Any,
+    x: Any,
+    u: Any,
+    *,
+    t: float,
+    inputs: Any,
+    outputs: Any,
+    opened: Any,
+    dt: float | None,
+    cut: bool = False,
 ) -> LinearModel:
-    """Return the linear model of a diagram; see `Simulation.linearize`."""
-    period = None if dt is None else positive(dt, "linearize: dt")
-    t = float(numbers(t, 1, "linearize: t")[0])
-    feed_open_inputs(bd, inputs, "linearize: inputs")
-    with started(sim, bd, x, t, "linearize") as (diagram, _, t, state):
+    """Return the linear model of a diagram; see `Simulation.linearize`.
+
+    Where it is `cut` for its margins, inputs, outputs and what is opened are one, and outputs those after a tick.
+    """
+    who, named = ("margins", "at") if cut else ("linearize", "inputs")
+    period = None if dt is None else positive(dt, f"{who}: dt")
+    t = float(numbers(t, 1, f"{who}: t")[0])
+    feed_open_inputs(bd, inputs, f"{who}: {named}")
+    with started(sim, bd, x, t, who) as (diagram, _, t, state):
         diagram.bounds.hold(state)
         diagram.freeze()
         state[:] = diagram.shut(state)
-        moved, cut = chosen_inputs(bd, inputs, u, opened, "linearize")
-        given = moved + cut
-        watched = find_signals(bd, outputs, "linearize: outputs")
+        moved, shut = chosen_inputs(bd, inputs, u, opened, who, named)
+        given = moved + shut
+        watched = find_outputs(bd, outputs, f"{who}: {'at' if cut else 'outputs'}")
         model = make_model(diagram, given, watched)
         if not model.exact:
             reasons = "; ".join(f"{name}: {why}" for name, why in model.differenced)
-            notice(f"linearize: by differences of fourth order, as the diagram cannot be translated: {reasons}")
+            notice(f"{who}: by differences of fourth order, as the diagram cannot be translated: {reasons}")
         values = np.concatenate([*(i.value for i in given), np.zeros(0)])
-        j = checked(model, model.jacobians(t, state, values), t, state, values, "linearize")
+        j = checked(model, model.jacobians(t, state, values), t, state, values, who)
         columns, sampled = slice(sum(i.value.size for i in moved)), tuple[str, ...]()
         point = state.copy()
         if period is not None:
-            over = whole_period(model, t, state, values, period)
+            over = whole_period(model, t, state, values, period, ticked=cut)
             j = replace(j, A=over.A, B=over.B, C=over.C, D=over.D)
             sampled, point = over.sampled, np.concatenate([state, over.z])
         states = (*bd.statenames, *sampled)
@@ -331,12 +368,15 @@ def _on_the_manifold(diagram: Any, state: Array, count: int) -> tuple[NDArray[np
     return np.flatnonzero(kept), follow[:, kept]
 
 
-def chosen_inputs(bd: Any, inputs: Any, u: Any, opened: Any, what: str) -> tuple[list[Input], list[Input]]:
+def chosen_inputs(
+    bd: Any, inputs: Any, u: Any, opened: Any, what: str, named: str = "inputs"
+) -> tuple[list[Input], list[Input]]:
     """Return the inputs, of which those with a value of their own are held, and what else is opened: held too.
 
     All inputs are held where `opened` is True.
     """
-    found = inputs_of(named_once(find_ports(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), False, what)
+    ports = named_once(find_ports(bd, inputs, f"{what}: {named}"), f"{what}: {named}")
+    found = inputs_of(ports, False, what)
     cut = [i.signal for i in found] if opened is True else find_ports(bd, opened, f"{what}: opened")
     held = {s.key: s for s in cut}
     values = _values(bd, found, u, what)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cstormpy.simulation.analysis.external import DiagramStepper
     from cstormpy.simulation.analysis.gradients import Gradient
     from cstormpy.simulation.analysis.linear import LinearModel
+    from cstormpy.simulation.analysis.margins import Margins
     from cstormpy.simulation.analysis.trimming import OperatingPoint
     from cstormpy.simulation.analysis.tuning import Tuning
 
@@ -56,9 +57,10 @@ class Analysis:
         t : float
             The time.
         inputs, outputs, opened : list
-            Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice. Inputs and
-            what is opened may be input ports too, by name. An input that is a port to which nothing is wired, in a
-            diagram that is not compiled yet, gets a CONSTANT of zeros, ``plant_tau_open``, which stays in the diagram.
+            Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice. They may be
+            input ports too, by name, of outputs those to which something is wired: what the wire brings. An input that
+            is a port to which nothing is wired, in a diagram that is not compiled yet, gets a CONSTANT of zeros,
+            ``plant_tau_open``, which stays in the diagram.
         dt : float, optional
             Period [s] of a sampled model, a whole number of the periods of all clocks: exact, with the states of the
             sampled blocks among its own, and inputs that are held over a period. Outputs are those at the tick.
@@ -92,6 +94,45 @@ class Analysis:
         from cstormpy.simulation.analysis.linear import linearize
 
         return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
+
+    @tells_arguments()
+    def margins(self, bd: Any, x: Any = None, *, at: Any, t: float = 0.0, dt: float | None = None) -> Margins:
+        """Return the margins of a diagram's loops, cut at signals one number at a time, about a point.
+
+        Parameters
+        ----------
+        bd, x, t
+            As in `linearize`.
+        at : list
+            Ports whose signals are cut, as `inputs` of `linearize`: ``["controller.tau"]``.
+        dt : float, optional
+            Period [s] of loops with sampled blocks, the longest of their clocks' unless given. They are cut at what is
+            held from tick to tick, or is sampled there.
+
+        Returns
+        -------
+        Margins
+            `gain`, `phase`, `delay`, `distance`, each with the frequency at which the loop then swings.
+
+        Examples
+        --------
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation()
+        >>> bd = sim.blockdiagram()
+        >>> mass = bd.LTI_SISO([1.0], [1.0, 0.0, 0.0], name="mass")
+        >>> pd = bd.LTI_SISO([3.0, 2.0], [0.01, 1.0], name="pd")
+        >>> error = bd.SUM("+-", name="error")
+        >>> bd.connect(bd.CONSTANT(1.0), error[0])
+        >>> bd.connect(mass, error[1])
+        >>> bd.connect(error, pd)
+        >>> bd.connect(pd, mass)
+        >>> found = sim.margins(bd, at=["pd"])
+        >>> found.stable, found.phase.round(3), found.delay.round(3)
+        (True, array([1.326]), array([0.432]))
+        """
+        from cstormpy.simulation.analysis.margins import margins
+
+        return margins(self, bd, x, at, t, dt)
 
     @tells_arguments()
     def stepper(

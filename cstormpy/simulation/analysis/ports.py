@@ -99,6 +99,21 @@ def find_ports(bd: Any, given: Any, what: str) -> list[Signal]:
     return found
 
 
+def find_outputs(bd: Any, given: Any, what: str) -> list[Signal]:
+    """Return the signals that a user names as outputs: those of `find_ports`, of an input port what is wired to it."""
+    return [_wired(bd, s) if isinstance(s, InputPort) else s for s in find_ports(bd, given, what)]
+
+
+def _wired(bd: Any, entered: InputPort) -> Signal:
+    """Return the output that is wired to an input port, under the name of the port."""
+    block, port = next(
+        (b, port) for b in bd.blocklist for port, slot in enumerate(b._outport_slots) if slot is entered.slot
+    )
+    found = Signal(block, port)
+    found.name = entered.name
+    return found
+
+
 def _input_port(bd: Any, item: Any, what: str) -> tuple[Any, int] | None:
     """Return the block and the number of the input port that is named, None for anything else."""
     if isinstance(item, Plug):

@@ -60,8 +60,15 @@ def ticks_within(clocks: list[Any], dt: float) -> list[tuple[float, list[Any]]]:
     return groups
 
 
-def whole_period(model: Model | DifferencedModel, t: float, x: Array, u: Array, dt: float) -> Period:
+def whole_period(
+    model: Model | DifferencedModel, t: float, x: Array, u: Array, dt: float, ticked: bool = False
+) -> Period:
     """Return the linear model of a diagram over one period, about a point.
+
+    Parameters
+    ----------
+    ticked : bool
+        Whether outputs are those when the ticks at the beginning of a period have been, and not those before.
 
     Raises
     ------
@@ -77,7 +84,7 @@ def whole_period(model: Model | DifferencedModel, t: float, x: Array, u: Array, 
                 f"linearize: block {b.name!r} moves between its ticks, of which a model by dt knows nothing; delay by "
                 "samples= and hold that by a ZOH"
             )
-    return _Ticking(model, t, x, u).period(dt)
+    return _Ticking(model, t, x, u).period(dt, ticked)
 
 
 class _Ticking:
@@ -87,11 +94,13 @@ class _Ticking:
         self.model, self.t, self.x, self.u = model, t, x, u
         self.n, self.m, self.nz = x.size, u.size, model.program.sampled_size
 
-    def period(self, dt: float) -> Period:
+    def period(self, dt: float, ticked: bool) -> Period:
         program, n, nz, m = self.model.program, self.n, self.nz, self.m
         groups = ticks_within([clock for clock, _, _ in program.clocks], dt)
         at_once = groups[0][1] if groups and groups[0][0] <= _TOGETHER * dt else []
-        y = self._slopes(at_once)[1][self.model.columns]
+        y = self._slopes([] if ticked else at_once)[1][self.model.columns]
+        if ticked:
+            y = y @ self._with_inputs(self._tick(at_once))
         total = np.eye(n + nz, n + nz + m)
         now = 0.0
         for when, clocks in groups:

@@ -1,0 +1,339 @@
+"""Margins of loops: how far gain, phase and delay may move before a loop that is stable no longer is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.arrays import Array
+from cstormpy.errors import DiagramError, InvalidValue, ShapeError, shown
+from cstormpy.simulation.analysis.linear import LinearModel, linearize
+
+Complex = NDArray[np.complex128]
+
+#: Points of the least distance that a first look takes in all, and for each decade of frequencies beside the others.
+_LEAST_POINTS, _PER_DECADE = 200, 30
+#: A response is real, or of size 1, where it is so to this; a factor of less is none.
+_CLOSE, _NONE = 1e-6, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """How far the loops of a linear model are from the border of stability.
+
+    Each is changed by itself, with the others closed as they are; `together` is of all at once.
+
+    Attributes
+    ----------
+    loops : tuple of str
+        Where they are cut: one number of a signal each.
+    stable : bool
+        True where the closed loops are stable, but for states that they do not move or that do not act on them, as a
+        meter's. Where they are not, the margins tell where one more pole comes to the border.
+    idle : tuple of str
+        Loops in which nothing comes back at this point, as where a limit holds a signal.
+    gain, gain_at : ndarray, (m, 2)
+        Between these two factors a gain in the loop may be, and the frequencies [rad/s] that swing at them; 0 and inf,
+        at nan, where there is no border.
+    phase, phase_at : ndarray, (m,)
+        The least turn [rad] that brings the loop to its border, either way, and its frequency; inf, at nan.
+    delay, delay_at : ndarray, (m,)
+        The least delay [s] that does so, and its frequency; inf, at nan.
+    distance, distance_at : ndarray, (m,)
+        The least |1 − L(jω)| [-]: any error of the loop's response that is smaller leaves it stable. Its frequency
+        may be inf.
+    together, together_at : float
+        The least singular value of 1 − L(jω) of all loops, and its frequency; of use where the loops have one unit.
+    """
+
+    loops: tuple[str, ...]
+    stable: bool
+    idle: tuple[str, ...]
+    gain: Array
+    gain_at: Array
+    phase: Array
+    phase_at: Array
+    delay: Array
+    delay_at: Array
+    distance: Array
+    distance_at: Array
+    together: float
+    together_at: float
+
+    def __repr__(self) -> str:
+        """Return the margins as a table, angles in degrees."""
+        width = max(4, *(len(name) for name in self.loops))
+        lines = [
+            f"{'loop':{width}s}   gain from    at [rad/s]   up to        at [rad/s]   phase [°]   at [rad/s]   "
+            "delay [s]   distance"
+        ]
+        for k, name in enumerate(self.loops):
+            (low, high), (at_low, at_high) = self.gain[k], self.gain_at[k]
+            numbers = (low, at_low, high, at_high, np.degrees(self.phase[k]), self.phase_at[k], self.delay[k])
+            widths = (12, 12, 12, 12, 11, 12, 11)
+            cells = "".join(f" {_told(value):<{w}s}" for value, w in zip(numbers, widths, strict=True))
+            lines.append(f"{name:{width}s}  {cells} {_told(self.distance[k])}")
+        if len(self.loops) > 1:
+            lines.append(f"all loops at once: distance {_told(self.together)} at {_told(self.together_at)} rad/s")
+        if self.idle:
+            lines.append(f"nothing comes back here of: {', '.join(self.idle)}")
+        if not self.stable:
+            lines.append("the loops are not stable as they are; this is where one more pole comes to the border")
+        return "\n".join(lines)
+
+
+def margins(sim: Any, bd: Any, x: Any, at: Any, t: float, dt: float | None) -> Margins:
+    """Return the margins of a diagram's loops; see `Simulation.margins`."""
+    if dt is None:
+        dt = max((clock.T for clock in getattr(bd, "clocklist", ())), default=None)
+    cut = linearize(sim, bd, x, None, t=t, inputs=at, outputs=at, opened=at, dt=dt, cut=True)
+    if dt is not None:
+        whole = linearize(sim, bd, x, None, t=t, inputs=(), outputs=(), opened=(), dt=dt)
+        shut = _System(cut.A, cut.B, cut.C, cut.D, dt).closed().A
+        if not _same_poles(shut, whole.A):
+            raise DiagramError(
+                f"margins: at: what is cut moves or ticks between the ticks at 0, {dt:g}, … s, so that a loop that is "
+                "held from one to the next is another one; cut where one clock samples or holds the signal"
+            )
+    return cut.margins()
+
+
+def _same_poles(A: Array, B: Array) -> bool:
+    """Return whether two matrices have the same eigenvalues, but for those at 0."""
+    left, right = A, B
+    for _ in range(max(len(A), len(B))):
+        size = np.trace(np.abs(left)) + np.trace(np.abs(right)) + 1.0
+        if abs(np.trace(left) - np.trace(right)) > _CLOSE * size:
+            return False
+        left, right = left @ A, right @ B
+    return True
+
+
+def margins_of(model: LinearModel, feedback: float) -> Margins:
+    """Return the margins of the loops that a model is cut at; see `LinearModel.margins`."""
+    count = len(model.inputs)
+    if not count or count != len(model.outputs):
+        raise ShapeError(
+            f"margins: expected a model cut at loops, with an output for each input, got {count} inputs and "
+            f"{len(model.outputs)} outputs; sim.margins(bd, x, at=['controller.tau']) cuts them itself"
+        )
+    if feedback not in (1, -1):
+        raise InvalidValue(f"margins: feedback: expected 1 or -1, got {shown(feedback)}")
+    kept = np.flatnonzero(_reached(model.A, model.B) & _reached(model.A.T, model.C.T))
+    A, B, C = model.A[np.ix_(kept, kept)], model.B[kept], model.C[:, kept] * feedback
+    whole = _System(A, B, C, model.D * feedback, model.dt)
+    loops = [whole.alone(k) for k in range(count)]
+    each = [_margin(loop) for loop in loops]
+    idle = tuple(name for name, loop in zip(model.inputs, loops, strict=True) if loop.idle())
+    together, together_at = _distance(whole)
+    names = ("gain", "gain_at", "phase", "phase_at", "delay", "delay_at", "distance", "distance_at")
+    columns = {name: np.array([found[name] for found in each]) for name in names}
+    stable = whole.closed().stable()
+    return Margins(model.inputs, stable, idle, **columns, together=together, together_at=together_at)
+
+
+def _reached(A: Array, B: Array) -> NDArray[np.bool_]:
+    """Return which states inputs come to, at last."""
+    moved, acts = (B != 0.0).any(axis=1), A != 0.0
+    for _ in range(len(A)):
+        moved = moved | acts[:, moved].any(axis=1)
+    return np.asarray(moved)
+
+
+class _System:
+    """A loop, or several, that closes by u = y."""
+
+    def __init__(self, A: Array, B: Array, C: Array, D: Array, dt: float | None) -> None:
+        self.A, self.B, self.C, self.D, self.dt = A, B, C, D, dt
+
+    def closed(self, kept: list[int] | None = None) -> _System:
+        """Return the system with its loops closed, but those that are kept open."""
+        open_ = [] if kept is None else kept
+        shut = [k for k in range(len(self.C)) if k not in open_]
+        B, C, D = self.B, self.C, self.D
+        around = np.eye(len(shut)) - D[np.ix_(shut, shut)]
+        if np.linalg.cond(around) > 1.0 / np.finfo(float).eps if shut else False:
+            raise InvalidValue("margins: the loop through the numbers that act at once has no solution")
+        by_state, by_input = np.linalg.solve(around, C[shut]), np.linalg.solve(around, D[np.ix_(shut, open_)])
+        return _System(
+            self.A + B[:, shut] @ by_state,
+            B[:, open_] + B[:, shut] @ by_input,
+            C[open_] + D[np.ix_(open_, shut)] @ by_state,
+            D[np.ix_(open_, open_)] + D[np.ix_(open_, shut)] @ by_input,
+            self.dt,
+        )
+
+    def alone(self, k: int) -> _System:
+        """Return one loop, the others being closed."""
+        return self.closed([k])
+
+    def stable(self) -> bool:
+        values = np.linalg.eigvals(self.A)
+        return bool((values.real < 0.0).all() if self.dt is None else (np.abs(values) < 1.0).all())
+
+    def idle(self) -> bool:
+        """Return whether its inputs move none of its outputs."""
+        return not (self.D.any() or (_reached(self.A, self.B) & _reached(self.A.T, self.C.T)).any())
+
+    def last(self) -> float:
+        """Return the end of the frequencies [rad/s]."""
+        return np.inf if self.dt is None else np.pi / self.dt
+
+    def at(self, w: Array) -> Complex:
+        """Return the frequency response, (k, m, m); that at inf is D."""
+        out = np.empty((len(w), *self.D.shape), dtype=complex)
+        far = np.isinf(w)
+        out[far] = self.D
+        near = w[~far]
+        s = 1j * near if self.dt is None else np.exp(1j * near * self.dt)
+        resolvent: Complex = np.asarray(s[:, None, None] * np.eye(len(self.A)) - self.A, dtype=complex)
+        out[~far] = self.C @ _solved(resolvent, self.B) + self.D
+        return out
+
+    def frequencies(self) -> Array:
+        """Return frequencies at which poles are, of the loops as they are cut and closed, and some about them."""
+        poles = np.concatenate([np.linalg.eigvals(self.A), np.linalg.eigvals(self.closed().A)])
+        if self.dt is not None:
+            poles = poles.astype(complex)
+            poles = np.log(poles[poles != 0.0]) / self.dt
+        swing, decay = np.abs(poles.imag), np.abs(poles.real)
+        about = [np.abs(poles), *(np.abs(swing + k * decay) for k in (-3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0))]
+        return np.concatenate(about)
+
+    def crossings(self, of_size: bool) -> Array:
+        """Return candidates of frequencies at which one loop has size 1, or is real: eigenvalues of a pencil.
+
+        They are the zeros of L(−s) L(s) − 1, and of L(s) − L(−s), of a sampled one with 1/z for −s.
+        """
+        from scipy.linalg import eig
+
+        A, b, c, d = self.A, self.B, self.C, self.D
+        n = len(A)
+        unit, none, column = np.eye(n), np.zeros((n, n)), np.zeros((n, 1))
+        driven = (c.T @ c, c.T * d) if of_size else (none, c.T)
+        if self.dt is None:
+            second, moved = [-driven[0], -A.T, -driven[1]], [none, unit, column]
+        else:
+            second, moved = [none, unit, column], [driven[0], A.T, driven[1]]
+        third = [d * c, b.T, d * d - 1.0] if of_size else [c, -b.T, np.zeros((1, 1))]
+        left = np.block([[A, none, b], second, third])
+        right = np.block([[unit, none, column], moved, [np.zeros((1, 2 * n + 1))]])
+        with np.errstate(all="ignore"):
+            values = eig(left, right, right=False)
+            found = np.abs(values if self.dt is None else np.angle(values) / self.dt)
+        return np.asarray(found[np.isfinite(found)], dtype=float)
+
+
+def _solved(A: Complex, B: Array) -> Complex:
+    """Return A⁻¹ B of many A; nan where one is singular."""
+    try:
+        return np.asarray(np.linalg.solve(A, B), dtype=complex)
+    except np.linalg.LinAlgError:
+        if len(A) == 1:
+            return np.full((1, *B.shape), np.nan + 0j)
+        return np.concatenate([_solved(one[None], B) for one in A])
+
+
+def _margin(loop: _System) -> dict[str, Any]:
+    """Return the margins of one loop."""
+    gain, gain_at = _gains(loop)
+    ones = _zeros(loop, loop.crossings(of_size=True), lambda L: np.abs(L) - 1.0)
+    size = loop.at(ones)[:, 0, 0]
+    ones, turn = ones[np.abs(np.abs(size) - 1.0) < _CLOSE], np.angle(size[np.abs(np.abs(size) - 1.0) < _CLOSE])
+    phase, phase_at = _least(np.abs(turn), ones)
+    moving = (ones > 0.0) & np.isfinite(ones)
+    delay, delay_at = _least(np.mod(turn[moving], 2.0 * np.pi) / ones[moving], ones[moving])
+    distance, distance_at = _distance(loop)
+    return {
+        "gain": gain,
+        "gain_at": gain_at,
+        "phase": phase,
+        "phase_at": phase_at,
+        "delay": delay,
+        "delay_at": delay_at,
+        "distance": distance,
+        "distance_at": distance_at,
+    }
+
+
+def _gains(loop: _System) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the two factors about 1 at which a loop swings, and their frequencies."""
+    found = np.concatenate([[0.0, loop.last()], _zeros(loop, loop.crossings(of_size=False), lambda L: L.imag)])
+    size = loop.at(found)[:, 0, 0]
+    with np.errstate(all="ignore"):
+        factor = 1.0 / size.real
+        real = (np.abs(size.imag) <= _CLOSE * np.abs(size)) & np.isfinite(factor) & (factor > _NONE)
+    found, factor = found[real], factor[real]
+    below, above = factor < 1.0, factor >= 1.0
+    low, at_low = _least(1.0 / factor[below], found[below])
+    high, at_high = _least(factor[above], found[above])
+    return (1.0 / low, high), (at_low, at_high)
+
+
+def _least(values: Array, at: Array) -> tuple[float, float]:
+    """Return the least of some values and where it is, first; inf and nan of none."""
+    if not values.size:
+        return np.inf, np.nan
+    least = float(values.min())
+    return least, float(at[values <= least * (1.0 + _NONE)].min())
+
+
+def _zeros(loop: _System, candidates: Array, of: Any) -> Array:
+    """Return where a function of a loop's response is 0, from candidates that stand near all of these."""
+    from scipy.optimize import brentq
+
+    w = _grid(np.concatenate([candidates, loop.frequencies()]), loop.last())
+
+    def value(at: float) -> float:
+        return float(of(loop.at(np.array([at]))[0, 0, 0]))
+
+    values = of(loop.at(w)[:, 0, 0])
+    found = list(w[np.abs(values) < np.sqrt(np.finfo(float).eps)])
+    for k in np.flatnonzero(np.sign(values[1:]) * np.sign(values[:-1]) < 0.0):
+        found.append(brentq(value, w[k], w[k + 1], xtol=1e-300, rtol=1e-14))
+    return np.array(found)
+
+
+def _grid(about: Array, last: float) -> Array:
+    """Return frequencies, the means of each two neighbours, and two decades at either end, up to the last."""
+    there = np.unique(about[(about > 0.0) & (about < last)])
+    if not there.size:
+        there = np.array([min(1.0, last / 2.0)])
+    low, high = there[0] / 100.0, min(there[-1] * 100.0, last)
+    whole = np.unique(np.concatenate([[low], there, [high]]))
+    between = np.sqrt(whole[1:] * whole[:-1])
+    decades = np.logspace(np.log10(low), np.log10(high), int(_LEAST_POINTS + _PER_DECADE * np.log10(high / low)))
+    return np.unique(np.concatenate([whole, between, decades[1:-1]]))
+
+
+def _distance(loop: _System) -> tuple[float, float]:
+    """Return the least singular value of 1 − L over all frequencies, and where it is."""
+    from scipy.optimize import minimize_scalar
+
+    unit = np.eye(len(loop.C))
+
+    def value(at: Array) -> Array:
+        gap = unit - loop.at(at)
+        usual = np.isfinite(gap).all(axis=(1, 2))
+        out = np.full(len(at), np.inf)
+        out[usual] = np.linalg.svd(gap[usual], compute_uv=False)[:, -1]
+        return out
+
+    w = np.concatenate([[0.0], _grid(loop.frequencies(), loop.last()), [loop.last()]])
+    values = value(w)
+    best = int(values.argmin())
+    least, least_at = float(values[best]), float(w[best])
+    inside = np.flatnonzero((values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:])) + 1
+    for k in inside[np.argsort(values[inside])][:4]:
+        low, high = np.log(max(w[k - 1], w[k] / 100.0)), np.log(min(w[k + 1], w[k] * 100.0))
+        found = minimize_scalar(lambda log_w: float(value(np.exp([log_w]))[0]), bounds=(low, high), method="bounded")
+        if found.fun < least:
+            least, least_at = float(found.fun), float(np.exp(found.x))
+    return least, least_at
+
+
+def _told(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:.4g}"

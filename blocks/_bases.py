@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +25,19 @@ class UnknownPort(UnknownAttribute):
         self._block, self._known = block, known
 
     def __str__(self) -> str:
-        return str(unknown_name(f"block {label(self._block)!r}: port", self.args[0], self._known))
+        (name,) = self.args
+        unknown = unknown_name(f"block {label(self._block)!r}: port", name, self._known)
+        return f"{unknown}{_remedy(self._block, name)}"
+
+
+#: Inputs that some blocks have where an argument of their name asks for them.
+_ASKED_FOR = ("wrench", "base", "select", "reference")
+
+
+def _remedy(block: Any, name: str) -> str:
+    """Return how a block of its kind gets a port that this one was not asked for, empty where none has it."""
+    asked = name in _ASKED_FOR and inspect.signature(type(block)).parameters.get(name)
+    return f"; {type(block).__name__.upper()}(..., {name}=True) has it" if asked else ""
 
 
 class Ported:
@@ -71,7 +84,8 @@ class Ported:
             object.__setattr__(self, name, value)
             return
         if isinstance(value, (Block, Plug)) and not name.startswith("_") and name not in self._port_names()[0]:
-            raise unknown_name(f"block {label(self)!r}: input", name, self._port_names()[0], UnknownAttribute)
+            unknown = unknown_name(f"block {label(self)!r}: input", name, self._port_names()[0], UnknownAttribute)
+            raise UnknownAttribute(f"{unknown}{_remedy(self, name)}")
         inputs, outputs = self._port_names()
         if name in outputs and name not in inputs:
             raise InvalidType(f"block {label(self)!r}: {name!r} is an output, which cannot be set")

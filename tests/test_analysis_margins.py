@@ -143,6 +143,15 @@ def test_a_loop_of_two_rates_is_cut_where_one_clock_samples(sim):
             sim.margins(bd, at=[at])
 
 
+def test_loops_are_stable_but_for_what_they_do_not_move():
+    """An integrator beside a loop does not count, nor does the rounding that couples it; one in the loop does."""
+    A = np.array([[-1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1e-15, 0.0, 0.0]])
+    loop = LinearModel.of(A, [[1.0], [0.0], [0.0]], [[-1.0, 1e-16, 0.0]])
+    assert loop.margins().stable
+    held = LinearModel.of(A[:1, :1], [[1.0]], [[1.0]]).margins()  # 1/(s + 1), closed to 1/s
+    assert not held.stable and held.distance[0] < 1e-9 and "not stable" in repr(held)
+
+
 def test_what_is_not_a_loop_is_refused(sim):
     bd = diagrams.load("acrobot").build(sim, controller="lqr")
     with pytest.raises(InvalidType, match="margins: needs 'at'"):

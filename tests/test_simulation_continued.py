@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.errors import FileFormatError
+from cstormpy.errors import FileFormatError, NonFinite, ShapeError, UnknownName
 from cstormpy.simulation.saved_state import SavedState
 
 
@@ -180,3 +180,20 @@ def test_a_source_that_jumps_where_a_run_goes_on(sim, source, pieces):
     np.testing.assert_allclose(out.x[-1], whole.x[-1], atol=1e-12)
     np.testing.assert_allclose([t for t, _ in events], [t for t, _ in whole.events], atol=1e-12)
     assert len(events) > 1
+
+
+def test_a_run_begins_where_some_states_are_named(sim):
+    """By the names of states and of blocks, as `linearize` takes a point; the others are as they begin."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1, 0.2], name="plant")
+    bd.connect(bd.CONSTANT([0.0]), plant.tau)
+    whole = sim.run(bd, T=0.1, start=[0.1, 0.3, 0.0, -1.0])
+    named = sim.run(bd, T=0.1, start={"plant.elbow.q": 0.3, "plant.elbow.qd": -1.0})
+    np.testing.assert_array_equal(named.x, whole.x)
+    np.testing.assert_array_equal(sim.run(bd, T=0.1, start={"plant": [0.1, 0.3, 0.0, -1.0]}).x, whole.x)
+    with pytest.raises(UnknownName, match=r"start: state 'plant.elbo.q' does not exist; did you mean 'plant.elbow.q'"):
+        sim.run(bd, T=0.1, start={"plant.elbo.q": 0.3})
+    with pytest.raises(ShapeError, match=r"start\['plant'\]: expected shape \(4,\), got \(2,\)"):
+        sim.run(bd, T=0.1, start={"plant": [0.1, 0.2]})
+    with pytest.raises(NonFinite, match=r"start\['plant.elbow.q'\]: expected finite numbers"):
+        sim.run(bd, T=0.1, start={"plant.elbow.q": np.nan})

@@ -125,6 +125,10 @@ def test_the_side_of_a_named_port(sim):
         plant.torque = gain
     with pytest.raises(cs.errors.UnknownName, match="block 'plant': port 'qq' does not exist; did you mean 'q'"):
         plant.qq  # noqa: B018
+    with pytest.raises(cs.errors.UnknownName, match=r"'wrench' does not .* HYBRIDDYNAMICS\(..., wrench=True\) has it"):
+        plant.wrench  # noqa: B018
+    with pytest.raises(AttributeError, match=r"input 'base' does not .* HYBRIDDYNAMICS\(..., base=True\) has it$"):
+        plant.base = gain
     assert not hasattr(plant, "torque")
 
 

@@ -19,6 +19,7 @@ from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
+from cstormpy.simulation.named_states import state_vector
 
 _FORMAT = "cstormpy state 1"
 
@@ -198,7 +199,11 @@ def initial_state(start: Any, diagram: Any, simstate: Any, what: str = "start") 
         return start.t, start.restore(diagram, simstate, what), start.step
     if start is None:
         return 0.0, diagram.start_state(), 0.0
-    if isinstance(start, Mapping) or not (np.iterable(start) or isinstance(start, Real)):
-        raise InvalidType(f"{what}: expected a SavedState, its file, or the state as an array, got {describe(start)}")
+    if isinstance(start, Mapping):
+        return 0.0, state_vector(diagram.bd, start, diagram.start_state(), what), 0.0
+    if not (np.iterable(start) or isinstance(start, Real)):
+        raise InvalidType(
+            f"{what}: expected a SavedState, its file, or the state as an array or by names, got {describe(start)}"
+        )
     names = ", ".join(map(str, diagram.bd.statenames))
     return 0.0, real_array(start, what, (diagram.nstates,), hint=f"the states are {names or 'none'}").copy(), 0.0

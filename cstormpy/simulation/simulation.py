@@ -217,9 +217,10 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         first_tick : {0, "bdsim"}
             Clocks tick first at their offset, or one period later and with the samples taken before the tick, as
             bdsim does.
-        start : result, SavedState, path or array (nstates,), optional
+        start : result, SavedState, path, array (nstates,) or dict, optional
             Go on from where another run stood, as in ``start=out``, ``start=out.state`` or the file that it was saved
-            to, for T more seconds, or begin at another state.
+            to, for T more seconds, or begin at another state: all of it, or some by the names of states or of blocks,
+            as in ``start={"plant.elbow.q": 0.3}``.
         at : dict of float to callable, optional
             Functions to call at given times, as in ``at={3.0: lambda: controller.select("pd")}``.
         observer : callable, optional

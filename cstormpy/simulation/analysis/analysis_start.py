@@ -5,59 +5,24 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from cstormpy.arrays import Array, as_floats, refuse_non_finite
-from cstormpy.errors import ShapeError, unknown_name
+from cstormpy.arrays import Array
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.named_states import continuous_parts, numbers, state_vector
 from cstormpy.simulation.run_start import failures_named, start_blocks, start_clocks
 from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 
-def state_places(bd: Any, name: Any, what: str) -> list[int]:
-    """Return where the states of a name, one state's or a block's, stand in the state vector."""
-    names = list(bd.statenames)
-    if isinstance(name, str) and name in names:
-        return [names.index(name)]
-    parts = continuous_parts(bd)
-    for b, at in parts:
-        if name is b or (isinstance(name, str) and b.name == name):
-            return at
-    raise unknown_name(f"{what}: state", name, [*names, *(b.name for b, _ in parts)])
-
-
-def numbers(value: Any, size: int, what: str) -> Array:
-    """Return a vector of finite numbers; one number stands for all."""
-    array = as_floats(value, what)
-    if array.ndim and array.size != size:
-        raise ShapeError(f"{what}: expected shape ({size},), got {array.shape}")
-    refuse_non_finite(array, what)
-    return np.broadcast_to(array.ravel() if array.ndim else array, (size,)).astype(float)
-
-
-def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
-    """Return a state from an array, from values by the names of states or blocks, or from a saved state's file."""
-    if x is None:
-        return otherwise
-    if not isinstance(x, Mapping):
-        return numbers(x, otherwise.size, f"{what}: x")
-    state = otherwise.copy()
-    for name, value in x.items():
-        at = state_places(bd, name, what)
-        state[at] = numbers(value, len(at), f"{what}: x[{name!r}]")
-    return state
-
-
 def first_state(bd: Any, start: Any, what: str) -> Array:
     """Return the state at which a run begins, from what `run` and `state_vector` take, files being opened."""
     x = np.array(bd.getstate0(), dtype=float)
     if start is None or isinstance(start, Mapping):
-        return state_vector(bd, start, x, what)
+        return state_vector(bd, start, x, f"{what}: start")
     if isinstance(start, SavedState):
         return start.vector(continuous_parts(bd), f"{what}: start")
     return numbers(start, x.size, f"{what}: start")
@@ -66,19 +31,6 @@ def first_state(bd: Any, start: Any, what: str) -> Array:
 def saved_with(bd: Any, start: SavedState, x: Array) -> SavedState:
     """Return a saved state with other continuous states."""
     return replace(start, continuous={str(b.name): x[at].tolist() for b, at in continuous_parts(bd)})
-
-
-def continuous_parts(bd: Any) -> list[tuple[Any, list[int]]]:
-    """Return the blocks with continuous states, and where these stand in the state vector."""
-    blocks = [b for b in bd.blocklist if b.blockclass == "continuous"]
-    places = iter(range(len(bd.statenames)))
-    return [(b, [*islice(places, b.nstates)]) for b in blocks]
-
-
-def block_of_state(bd: Any, name: str) -> tuple[Any, list[int], int]:
-    """Return the block of a state, where its states stand in the state vector, and which of these it is."""
-    place = list(bd.statenames).index(name)
-    return next((b, at, at.index(place)) for b, at in continuous_parts(bd) if place in at)
 
 
 @contextlib.contextmanager
@@ -117,7 +69,7 @@ def started(
         if saved is not None:
             _, state, _ = initial_state(saved, diagram, simstate, f"{what}: x")
         else:
-            state = state_vector(bd, x, np.array(bd.getstate0(), dtype=float), what)
+            state = state_vector(bd, x, np.array(bd.getstate0(), dtype=float), f"{what}: x")
         diagram.bind_samples(simstate)
         diagram.decide(t, state)
         yield diagram, simstate, t, state

@@ -17,7 +17,7 @@ from cstormpy.errors import BlockError, DiagramError, InvalidType, InvalidValue
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
-from cstormpy.simulation.analysis.analysis_start import started, state_vector
+from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.model import (
     AssemblyWithInputs,
     Input,
@@ -31,6 +31,7 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.named_states import state_vector
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
@@ -149,7 +150,7 @@ class DiagramStepper:
         t : float, optional
         """
         begin = float(self._first[0]) if t is None else real_number(t, "reset: t")
-        start = self._diagram.shut(state_vector(self._bd, x, self._first[1], "reset"))
+        start = self._diagram.shut(state_vector(self._bd, x, self._first[1], "reset: x"))
         y = self._look(begin, start, self._u0)
         self.x, self.t = start, begin
         return y

@@ -14,10 +14,11 @@ from cstormpy.arguments import positive
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import numbers, started
+from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_outputs, find_ports
 from cstormpy.simulation.analysis.sampled import whole_period
+from cstormpy.simulation.named_states import numbers
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.units import coordinate_labels, mechanisms_of
 

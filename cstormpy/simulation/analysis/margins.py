@@ -18,6 +18,9 @@ Complex = NDArray[np.complex128]
 _LEAST_POINTS, _PER_DECADE = 200, 30
 #: A response is real, or of size 1, where it is so to this; a factor of less is none.
 _CLOSE, _NONE = 1e-6, 1e-9
+#: What is slower than this part of the fastest pole is what roundings make of two integrators; what is faster than as
+#: many times it, what they make of infinity.
+_SLOW = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +134,7 @@ def margins_of(model: LinearModel, feedback: float) -> Margins:
     together, together_at = _distance(whole)
     names = ("gain", "gain_at", "phase", "phase_at", "delay", "delay_at", "distance", "distance_at")
     columns = {name: np.array([found[name] for found in each]) for name in names}
-    stable = whole.closed().stable()
+    stable = whole.closed().stable() and together > _SLOW
     return Margins(model.inputs, stable, idle, **columns, together=together, together_at=together_at)
 
 
@@ -166,13 +169,22 @@ class _System:
             self.dt,
         )
 
+    def answer(self) -> _System:
+        """Return what becomes of signals that are added in the loops, while these are closed: (1 − L)⁻¹."""
+        around: Array = np.asarray(np.linalg.inv(np.eye(len(self.D)) - self.D), dtype=float)
+        return _System(self.closed().A, self.B @ around, around @ self.C, around, self.dt)
+
     def alone(self, k: int) -> _System:
         """Return one loop, the others being closed."""
         return self.closed([k])
 
     def stable(self) -> bool:
+        """Return whether none of its poles grows, as far as roundings let that be told."""
         values = np.linalg.eigvals(self.A)
-        return bool((values.real < 0.0).all() if self.dt is None else (np.abs(values) < 1.0).all())
+        size = np.abs(values)
+        if self.dt is not None:
+            return bool((size < 1.0 + _SLOW).all())
+        return bool((values.real < _SLOW * size.max(initial=0.0)).all())
 
     def idle(self) -> bool:
         """Return whether its inputs move none of its outputs."""
@@ -285,7 +297,7 @@ def _zeros(loop: _System, candidates: Array, of: Any) -> Array:
     """Return where a function of a loop's response is 0, from candidates that stand near all of these."""
     from scipy.optimize import brentq
 
-    w = _grid(np.concatenate([candidates, loop.frequencies()]), loop.last())
+    w = _grid(loop, *candidates)
 
     def value(at: float) -> float:
         return float(of(loop.at(np.array([at]))[0, 0, 0]))
@@ -297,11 +309,12 @@ def _zeros(loop: _System, candidates: Array, of: Any) -> Array:
     return np.array(found)
 
 
-def _grid(about: Array, last: float) -> Array:
-    """Return frequencies, the means of each two neighbours, and two decades at either end, up to the last."""
-    there = np.unique(about[(about > 0.0) & (about < last)])
-    if not there.size:
-        there = np.array([min(1.0, last / 2.0)])
+def _grid(loop: _System, *about: float) -> Array:
+    """Return frequencies about poles and others, the means of each two neighbours, and two decades at either end."""
+    poles, last = loop.frequencies(), loop.last()
+    fastest = float(poles.max(initial=0.0)) or min(1.0, last / 2.0)
+    there = np.concatenate([poles, about, [min(fastest, last / 2.0)]])
+    there = np.unique(there[(there > _SLOW * fastest) & (there < fastest / _SLOW) & (there < last)])
     low, high = there[0] / 100.0, min(there[-1] * 100.0, last)
     whole = np.unique(np.concatenate([[low], there, [high]]))
     between = np.sqrt(whole[1:] * whole[:-1])
@@ -310,19 +323,23 @@ def _grid(about: Array, last: float) -> Array:
 
 
 def _distance(loop: _System) -> tuple[float, float]:
-    """Return the least singular value of 1 − L over all frequencies, and where it is."""
+    """Return the least singular value of 1 − L over all frequencies, and where it is.
+
+    It is one over the largest of (1 − L)⁻¹, which is finite where L has a pole.
+    """
     from scipy.optimize import minimize_scalar
 
-    unit = np.eye(len(loop.C))
+    answer = loop.answer()
 
     def value(at: Array) -> Array:
-        gap = unit - loop.at(at)
-        usual = np.isfinite(gap).all(axis=(1, 2))
-        out = np.full(len(at), np.inf)
-        out[usual] = np.linalg.svd(gap[usual], compute_uv=False)[:, -1]
+        found = answer.at(at)
+        usual = np.isfinite(found).all(axis=(1, 2))  # else a pole of the closed loops stands there
+        out = np.zeros(len(at))
+        largest = np.linalg.svd(found[usual], compute_uv=False)[:, 0]
+        out[usual] = 1.0 / np.maximum(largest, np.finfo(float).tiny)
         return out
 
-    w = np.concatenate([[0.0], _grid(loop.frequencies(), loop.last()), [loop.last()]])
+    w = np.concatenate([[0.0], _grid(loop), [loop.last()]])
     values = value(w)
     best = int(values.argmin())
     least, least_at = float(values[best]), float(w[best])

@@ -13,9 +13,9 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, shown, unknown_name
 from cstormpy.linkage.components import components
-from cstormpy.simulation.analysis.analysis_start import block_of_state, continuous_parts, state_places
 from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, is_mechanical, knows
 from cstormpy.simulation.compiled.fingerprints import codes_within
+from cstormpy.simulation.named_states import block_of_state, continuous_parts, state_places
 from cstormpy.simulation.palette import quiet
 
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")

@@ -129,6 +129,10 @@ def _duration(model: LinearModel) -> float:
 
 KINDS = ("bode", "step")
 _DECADES = 2.0
+#: So many frequencies, of which none is a pole that is there alone, two of three decades from the first.
+_POINTS = 401
+#: A pole slower than this part of the fastest one is what roundings make of two integrators.
+_SLOW = 1e-7
 #: How near to half a turn a phase is taken as one [rad].
 _HALF_TURN = 1e-9
 
@@ -177,10 +181,11 @@ def phase(response: ArrayLike) -> Array:
 def frequencies_of(model: LinearModel) -> Array:
     """Return frequencies that show a model: some decades about its poles; of a sampled one, up to half its rate."""
     sizes = model.frequency
-    there = sizes[(sizes > 1e-9) & np.isfinite(sizes)]
+    there = sizes[np.isfinite(sizes)]
+    there = there[there > max(1e-9, _SLOW * there.max(initial=0.0))]
     low, high = (float(there.min()), float(there.max())) if there.size else (1.0, 1.0)
     last = np.log10(high) + _DECADES / 2.0
     if model.dt is not None:
         last = np.log10(np.pi / model.dt)
     first = min(np.log10(low), last) - _DECADES
-    return np.logspace(first, last, 400)
+    return np.logspace(first, last, _POINTS)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import continuous_parts, numbers, started, state_places
+from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.linear import chosen_inputs
 from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs
+from cstormpy.simulation.named_states import continuous_parts, numbers, state_places
 from cstormpy.simulation.recording import find_signals
 
 #: Largest residual, as part of one plus the largest rate at the start, that counts as none.

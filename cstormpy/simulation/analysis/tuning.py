@@ -12,9 +12,9 @@ from cstormpy.arguments import flag, positive, whole_number
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import block_of_state, state_places
 from cstormpy.simulation.analysis.descent import INTERRUPTED, Descent, single
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
+from cstormpy.simulation.named_states import block_of_state, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState
 

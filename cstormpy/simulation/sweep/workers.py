@@ -140,11 +140,10 @@ class Worker:
 
     def _simulate(self, bd: Any, states: Mapping[str, Any]) -> Any:
         """Run a diagram; what cannot be translated is run by its blocks, unless it must not."""
-        start = initial(bd, states) if states else None
         by_blocks = self.job.engine == "interpreted" or id(bd) in self._interpreted
         self.sim.engine = "interpreted" if by_blocks else "compiled"
         try:
-            return self.sim.run(bd, start=start, on_error="raise", **self.job.settings)
+            return self.sim.run(bd, start=states or None, on_error="raise", **self.job.settings)
         except NotTranslated as error:
             if self.job.engine == "compiled":
                 raise
@@ -159,19 +158,6 @@ def _mark(value: Any) -> bytes | int:
         return pickle.dumps(value)
     except Exception:  # a function within a function, a lock: each class refuses in its own way
         return id(value)
-
-
-def initial(bd: Any, states: Mapping[str, Any]) -> Any:
-    """Return the initial states of a diagram, some of them as given by name."""
-    x = np.array(bd.getstate0(), dtype=float)
-    for name, value in states.items():
-        if name not in bd.statenames:
-            raise unknown_name("state", name, bd.statenames)
-        try:
-            x[bd.statenames.index(name)] = value
-        except (TypeError, ValueError):
-            raise InvalidType(f"state {name!r}: expected a number, got {shown(value)}") from None
-    return x
 
 
 def set_parameter(bd: Any, varied: AxisTarget, value: Any) -> None:

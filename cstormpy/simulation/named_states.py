@@ -1,0 +1,59 @@
+"""States of a diagram by their names, and by those of their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from cstormpy.arrays import Array, as_floats, refuse_non_finite
+from cstormpy.errors import ShapeError, unknown_name
+
+
+def state_places(bd: Any, name: Any, what: str) -> list[int]:
+    """Return where the states of a name, one state's or a block's, stand in the state vector."""
+    names = list(bd.statenames)
+    if isinstance(name, str) and name in names:
+        return [names.index(name)]
+    parts = continuous_parts(bd)
+    for b, at in parts:
+        if name is b or (isinstance(name, str) and b.name == name):
+            return at
+    raise unknown_name(f"{what}: state", name, [*names, *(b.name for b, _ in parts)])
+
+
+def numbers(value: Any, size: int, what: str) -> Array:
+    """Return a vector of finite numbers; one number stands for all."""
+    array = as_floats(value, what)
+    if array.ndim and array.size != size:
+        raise ShapeError(f"{what}: expected shape ({size},), got {array.shape}")
+    refuse_non_finite(array, what)
+    return np.broadcast_to(array.ravel() if array.ndim else array, (size,)).astype(float)
+
+
+def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
+    """Return a state from an array, from values by the names of states or blocks, or from a saved state's file."""
+    if x is None:
+        return otherwise
+    if not isinstance(x, Mapping):
+        return numbers(x, otherwise.size, what)
+    state = otherwise.copy()
+    for name, value in x.items():
+        at = state_places(bd, name, what)
+        state[at] = numbers(value, len(at), f"{what}[{name!r}]")
+    return state
+
+
+def continuous_parts(bd: Any) -> list[tuple[Any, list[int]]]:
+    """Return the blocks with continuous states, and where these stand in the state vector."""
+    blocks = [b for b in bd.blocklist if b.blockclass == "continuous"]
+    places = iter(range(len(bd.statenames)))
+    return [(b, [*islice(places, b.nstates)]) for b in blocks]
+
+
+def block_of_state(bd: Any, name: str) -> tuple[Any, list[int], int]:
+    """Return the block of a state, where its states stand in the state vector, and which of these it is."""
+    place = list(bd.statenames).index(name)
+    return next((b, at, at.index(place)) for b, at in continuous_parts(bd) if place in at)

@@ -1,4 +1,4 @@
-"""Laws of a user's own, by what each of them does that a trace may stumble over."""
+"""Laws of a user's own, by what each of them does that a trace may stumble over, and their diagrams."""
 
 from __future__ import annotations
 
@@ -346,3 +346,14 @@ LAWS = {
     "only Python": (OnlyPython, "asked in Python"),
     "only Python, and an if": (lambda: formatting, "law formatting: asked in Python"),
 }
+
+
+def ways(bd):
+    """Return how each method of a diagram's blocks and laws was taken into its program."""
+    return [way for _, way in bd.__dict__["_compiled_form"].program.ways]
+
+
+def placed(bd, block):
+    """Add a block of one's own to a diagram."""
+    bd.add_block(block)
+    return block

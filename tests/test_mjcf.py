@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from mjcf_texts import ACROBOT, HUMANOID, random_mjcf
-from test_urdf import mutant
+from urdf_texts import mutant
 
 from cstormpy import Simulation, cli, load
 from cstormpy.diagrams import _posture

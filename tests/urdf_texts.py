@@ -1,10 +1,29 @@
-"""Random robots as texts of URDF, with everything in them that a file of a robot may have."""
+"""Texts of URDF: an arm, random robots with everything that such a file may have, and texts that are spoiled."""
 
 from __future__ import annotations
 
 import numpy as np
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed")
+
+BODY = (
+    "<inertial><origin xyz='0.5 0 0'/><mass value='2'/>"
+    "<inertia ixx='0.1' iyy='0.1' izz='0.1' ixy='0' ixz='0' iyz='0'/></inertial>"
+)
+ARM = f"""<robot name="arm">
+  <link name="world"/>
+  <link name="upper">{BODY}</link>
+  <link name="fore">{BODY}</link>
+  <joint name="shoulder" type="revolute">
+    <parent link="world"/> <child link="upper"/> <axis xyz="0 -1 0"/>
+    <limit lower="-1" upper="2" effort="30" velocity="4"/>
+  </joint>
+  <joint name="elbow" type="continuous">
+    <parent link="upper"/> <child link="fore"/> <origin xyz="1 0 0"/> <axis xyz="0 -2 0"/>
+    <dynamics damping="0.1" friction="0.2"/>
+  </joint>
+</robot>
+"""
 
 
 def numbers(values):
@@ -52,3 +71,21 @@ def _joint(rng, name, kind, parent, child):
   {axis if kind != "fixed" else ""}
   {limit}
 </joint>"""
+
+
+def mutant(rng, text):
+    """Return a text with some of it changed: characters, numbers, tags, whole parts."""
+    for _ in range(rng.choice([1, 1, 1, 2, 4])):
+        k, j = sorted((rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)))
+        kind = rng.randrange(6)
+        if kind == 0:
+            text = text[:k] + rng.choice(["<", ">", '"', "&", "\0", "\ud800", "é", "/", "-", "0", " "]) + text[k + 1 :]
+        elif kind == 1:
+            text = text[:k] + text[min(j, k + 60) :]
+        elif kind == 2:
+            text = text[:k] + text[j : j + 80] + text[k:]
+        else:
+            words = [w for w in text.replace('"', " ").replace("'", " ").split() if w[0] not in "<>/"] or ["x"]
+            new = rng.choice(["nan", "inf", "1e308", "-1e308", "1e-320", "0", "-1", "", "x" * 300, *words])
+            text = text.replace(rng.choice(words), new, rng.choice([1, 1, -1]))
+    return text

@@ -1,0 +1,238 @@
+"""Blocks of a user's own: equal results in both engines, traced where that can be, and derivatives."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
+from own_laws import ACROBOT, placed, ways
+from test_compiled import simulation
+
+from cstormpy.graph.choices import choose
+from cstormpy.mechanism import library
+
+
+def test_a_block_of_ones_own_chooses_by_a_whole_number_that_it_shows():
+    """What its class names in ``choices`` is a number of the code: another gear needs no other."""
+
+    class Gearbox(FunctionBlock):
+        nin, nout = 1, 1
+        choices = ("gear",)
+
+        def __init__(self, **options):
+            super().__init__(**options)
+            self.gear, self.low = 0, 0.5
+
+        def output(self, t, u, x):
+            return [choose(self.gear, [lambda v: self.low * v, lambda v: 2.0 * v, np.sin], u[0])]
+
+    sim = simulation("compiled")
+    bd = sim.blockdiagram("geared")
+    gears, lag = Gearbox(name="gears", bd=bd), Lagging(name="lag", bd=bd)
+    bd.connect(bd.CONSTANT(0.8), gears)
+    bd.connect(gears, lag)
+    ends = []
+    for gear, gain in ((0, 0.4), (1, 1.6), (2, math.sin(0.8))):
+        gears.gear = gear
+        out = sim.run(bd, T=0.6)
+        ends.append(bd.__dict__["_compiled_form"].program)
+        assert out.x[-1, 0] == pytest.approx(gain * (1.0 - math.exp(-0.6 / 0.3)), rel=1e-5)
+    assert ends[0] is ends[1] is ends[2]
+
+
+class Compensating(FunctionBlock):
+    """The torque against gravity that a mechanism needs, of which the second link's mass is guessed."""
+
+    nin, nout = 2, 1
+
+    def __init__(self, mech, **options):
+        super().__init__(**options)
+        self.mech = mech
+
+    @property
+    def guess(self):
+        return self.mech.link("forearm").mass
+
+    @guess.setter
+    def guess(self, mass):
+        self.mech = self.mech.with_parameters({"forearm.mass": float(mass)})
+
+    def output(self, t, u, x):
+        load = self.mech.gravity_load(u[0])[1] + 0.1 * self.mech.links[1].mass
+        mass = self.mech.hybrid_dynamics(u[0], u[1], np.zeros(2)).qdd
+        return [load - 2.0 * u[1][1] + 0.01 * mass[0]]
+
+
+def compensated(sim):
+    bd = sim.blockdiagram("own")
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.1], name="plant")
+    law = placed(bd, Compensating(ACROBOT, name="law"))
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law, plant.tau)
+    return bd
+
+
+@pytest.mark.parametrize("mass", [1.0, 1.3])
+def test_gradients_go_through_the_mechanism_that_a_block_asks(mass):
+    """The mass was a constant in the trace: its derivative was zero, and another mass needed another trace.
+
+    A mass of 1 folds where nobody asks for its derivative.
+    """
+    sim, found = simulation("compiled"), []
+    bd = compensated(sim)
+    law = bd.blocknames["law"]
+    law.guess = mass
+    gradient = sim.gradient(bd, lambda out: float(out.x[-1, 0]), ["law.guess"], T=0.5)
+    assert law.guess == mass
+    for law.guess in (mass - 1e-4, mass + 1e-4):
+        found.append(sim.run(bd, T=0.5, rtol=1e-11, atol=1e-12).x[-1, 0])
+    slope = float(np.ravel(gradient.gradient)[0])
+    assert abs(slope) > 1e-2 and slope == pytest.approx((found[1] - found[0]) / 2e-4, rel=1e-4)
+
+
+def test_another_mass_of_a_mechanism_needs_no_other_trace():
+    sim = simulation("compiled")
+    bd = compensated(sim)
+    bd.blocknames["law"].guess = 1.3
+    first = sim.run(bd, T=0.5)
+    program = bd.__dict__["_compiled_form"].program
+    bd.blocknames["law"].guess = 1.5
+    second = sim.run(bd, T=0.5)
+    assert bd.__dict__["_compiled_form"].program is program
+    assert any(way.startswith("output: traced") for way in ways(bd))
+    assert abs(second.x[-1] - first.x[-1]).max() > 1e-3
+
+
+def test_a_mass_that_no_longer_folds_is_traced_anew():
+    """Zeros and ones of a mechanism are not inputs of the code."""
+    found = []
+    for engine in ("compiled", "interpreted"):
+        sim = simulation(engine)
+        bd = compensated(sim)
+        bd.blocknames["law"].guess = 1.0
+        sim.run(bd, T=0.1)
+        bd.blocknames["law"].guess = 1.25
+        found.append(sim.run(bd, T=0.5).x[-1])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-8)
+
+
+def test_a_block_that_asks_a_large_mechanism_calls_its_kernels():
+    """Nothing is unrolled for seconds, and nothing is asked in Python: a call stands in what is written down."""
+    mech = library.chain(20)
+
+    class Heavy(FunctionBlock):
+        nin, nout = 1, 1
+
+        def output(self, t, u, x):
+            return [mech.inverse_dynamics(u[0] * np.ones(20), np.zeros(20), np.zeros(20))[0]]
+
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram("own")
+        bd.connect(bd.WAVEFORM("sine", freq=0.5, name="wave"), placed(bd, Heavy(name="heavy")))
+        bd.connect(bd.blocknames["heavy"], bd.INTEGRATOR(name="total"))
+        found.append(sim.run(bd, T=0.02, solver="RK4", dt=0.01).x)
+    np.testing.assert_allclose(*found, rtol=1e-12)
+    assert "output: traced; kernels with loops are called for its large mechanism" in ways(bd)
+
+
+class Shaped(FunctionBlock):
+    nin, nout = 2, 2
+
+    def __init__(self, scale=2.0, **options):
+        super().__init__(**options)
+        self.scale, self.weights = scale, np.array([0.5, -1.0])
+
+    def output(self, t, u, x):
+        return [self.scale * np.tanh(u[0]) + math.cos(t), np.clip(self.weights * u[1], -0.2, 0.2)]
+
+
+class Lagging(ContinuousBlock):
+    nin, nout, nstates = 1, 1, 1
+
+    def __init__(self, tau=0.3, **options):
+        super().__init__(feedthrough=False, **options)
+        self.tau = tau
+        self._x0 = np.zeros(1)
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def deriv(self, t, u, x):
+        return np.array([(u[0] - x[0]) / self.tau])
+
+
+class Branching(Lagging):
+    def deriv(self, t, u, x):
+        return np.array([1.0 if u[0] > x[0] else -1.0]) / self.tau
+
+
+class Looping(Lagging):
+    def deriv(self, t, u, x):
+        while t < -1.0:  # which symbols never end
+            t += 1.0
+        return super().deriv(t, u, x)
+
+
+class Summing(SampledBlock):
+    nin, nout, ndstates = 1, 1, 1
+
+    def __init__(self, clock, leak=0.5, **options):
+        super().__init__(clock=clock, x0=np.zeros(1), **options)
+        self.leak = leak
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def next(self, t, u, x):
+        return np.array([self.leak * x[0] + u[0]])
+
+
+def with_blocks(sim, state):
+    bd = sim.blockdiagram("own")
+    wave, pair = bd.WAVEFORM("sine", freq=0.5, name="wave"), bd.CONSTANT(np.array([0.1, 0.4]), name="pair")
+    shaped, lag = placed(bd, Shaped(name="shaped")), placed(bd, state(name="lag"))
+    summing = placed(bd, Summing(bd.clock(0.1, "s"), name="summing"))
+    bd.connect(wave, shaped[0])
+    bd.connect(pair, shaped[1])
+    bd.connect(shaped[0], lag, summing)
+    bd.connect(lag, bd.INTEGRATOR(name="total"))
+    return bd
+
+
+@pytest.mark.parametrize(
+    ("state", "way"), [(Lagging, "deriv: traced"), (Branching, "deriv: traced"), (Looping, "deriv: asked in Python")]
+)
+def test_blocks_of_ones_own_run_in_both_engines(state, way):
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = with_blocks(sim, state)
+        found.append(sim.run(bd, T=1.0, solver="RK4", dt=0.01, watch="all"))
+    np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-12)
+    for ours, theirs in zip(found[1][".ywatch"], found[0][".ywatch"], strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    assert any(said.startswith(way) for said in ways(bd)), ways(bd)
+
+
+def test_a_number_of_a_block_is_read_anew():
+    sim = simulation("compiled")
+    bd = with_blocks(sim, Lagging)
+    first = sim.run(bd, T=0.5)
+    program = bd.__dict__["_compiled_form"].program
+    bd.blocknames["shaped"].scale = 5.0
+    second = sim.run(bd, T=0.5)
+    assert bd.__dict__["_compiled_form"].program is program
+    assert abs(second.x[-1] - first.x[-1]).max() > 1e-2
+
+
+def test_the_way_of_each_block_is_explained():
+    sim = simulation("compiled")
+    told = sim.explain(with_blocks(sim, Looping)).splitlines()
+    lines = {line.split()[0]: line for line in told}
+    assert lines["wave"].endswith("output: traced") and "output: traced" in lines["shaped"]
+    assert "deriv: asked in Python, as it cannot be traced: it asks for more than 64 truths" in lines["lag"]
+    assert "test_own_blocks.py" in lines["lag"]

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from closed_states import skate
 from closeness import assert_close, central_difference
 
 import cstormpy as cs
@@ -51,20 +52,6 @@ def test_what_cannot_be_traced_is_said(caplog):
     with caplog.at_level("INFO", "cstormpy"):
         mech.closure([0.0, 0.0])
     assert "constraint 'odd': differenced, as it cannot be traced" in caplog.text
-
-
-def skate():
-    """Return a knife edge: -sin θ ẋ + cos θ ẏ = 0, of no potential."""
-    z = np.diag([0.0, 0.0, 0.1])
-    return cs.Mechanism(
-        [
-            cs.Link("x", None, cs.Prismatic((1, 0, 0)), mass=0.0),
-            cs.Link("y", "x", cs.Prismatic((0, 1, 0)), mass=0.0),
-            cs.Link("skate", "y", cs.Revolute((0, 0, 1)), mass=2.0, inertia=z, allow_impossible=True),
-        ],
-        gravity=(0, 0, 0),
-        loops=[cs.Constraint(lambda q: [-np.sin(q[2]), np.cos(q[2]), 0.0 * q[0]], kind="rate", name="edge")],
-    )
 
 
 def test_a_skate_goes_round_in_a_circle_in_both_engines():

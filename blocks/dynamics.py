@@ -248,8 +248,8 @@ class HybridDynamics(Changing, ContinuousBlock):
     def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
         """Return which states are independent where loops are closed, and the matrix by which all follow them."""
         n = self._n
-        z = independent_joints(self._mech, x[:n])
-        return np.concatenate([z, n + z]), tangent(self._mech, x[:n], x[n:], z).joints
+        found = tangent(self._mech, x[:n], x[n:], independent_joints(self._mech, x[:n]))
+        return found.states, found.joints
 
     def memory(self) -> dict[str, list[float]]:
         """Return what a continued run needs, each if there is one: the drive; the push as link, point and force."""

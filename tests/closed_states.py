@@ -43,6 +43,20 @@ def state(name, seed=0):
     return mech, *mech.project(q0 + 0.1 * rng.normal(size=mech.n), rng.normal(size=mech.n))
 
 
+def skate():
+    """Return a knife edge: -sin θ ẋ + cos θ ẏ = 0, of no potential."""
+    z = np.diag([0.0, 0.0, 0.1])
+    return cs.Mechanism(
+        [
+            cs.Link("x", None, cs.Prismatic((1, 0, 0)), mass=0.0),
+            cs.Link("y", "x", cs.Prismatic((0, 1, 0)), mass=0.0),
+            cs.Link("skate", "y", cs.Revolute((0, 0, 1)), mass=2.0, inertia=z, allow_impossible=True),
+        ],
+        gravity=(0, 0, 0),
+        loops=[cs.Constraint(lambda q: [-np.sin(q[2]), np.cos(q[2]), 0.0 * q[0]], kind="rate", name="edge")],
+    )
+
+
 def assert_rates_of_closure(mech, q, qd):
     """Hold the Jacobian of the closure, and its rate, against differences in a state that closes the loops."""
     assert np.abs(mech.closure(q)).max() < 1e-11

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from closeness import assert_close
+from closed_states import skate
+from closeness import assert_close, central_difference
 
 import cstormpy as cs
 
@@ -54,17 +55,8 @@ def test_what_cannot_be_traced_is_said(caplog):
 
 
 def test_a_skate_goes_round_in_a_circle_in_both_engines():
-    """A knife edge: -sin θ ẋ + cos θ ẏ = 0, of no potential; free of forces its speeds along and about stay."""
-    z = np.diag([0.0, 0.0, 0.1])
-    mech = cs.Mechanism(
-        [
-            cs.Link("x", None, cs.Prismatic((1, 0, 0)), mass=0.0),
-            cs.Link("y", "x", cs.Prismatic((0, 1, 0)), mass=0.0),
-            cs.Link("skate", "y", cs.Revolute((0, 0, 1)), mass=2.0, inertia=z, allow_impossible=True),
-        ],
-        gravity=(0, 0, 0),
-        loops=[cs.Constraint(lambda q: [-np.sin(q[2]), np.cos(q[2]), 0.0 * q[0]], kind="rate", name="edge")],
-    )
+    """Free of forces its speeds along and about stay."""
+    mech = skate()
     q, qd = mech.project([0.3, 0.4, 0.5], [2.0, 0.0, 1.5])
     assert_close(q, [0.3, 0.4, 0.5], 1e-12)  # the places are free, the rates are not
     v, om = float(np.hypot(*qd[:2])), float(qd[2])
@@ -80,6 +72,56 @@ def test_a_skate_goes_round_in_a_circle_in_both_engines():
         th = 0.5 + om * 0.5
         want = [0.3 + v / om * (np.sin(th) - s), 0.4 - v / om * (np.cos(th) - c), th]
         np.testing.assert_allclose(end[:3], want, atol=1e-8)
+
+
+def test_the_linear_model_of_a_skate_has_all_its_places():
+    """Its heading steers it sideways where it moves, which a model lacked whose places were tied as its rates are."""
+    mech, names = skate(), ("x", "y", "skate")
+    assert mech.linearize([0.3, 0.4, 0.5]).A.shape == (4, 4)  # at rest what is tied stays so
+    q, qd = mech.project([0.3, 0.4, 0.5], [2.0, 0.0, 1.5])
+    model = mech.linearize(q, qd)
+    z = [names.index(name.removesuffix(" rate")) for name in model.states[3:]]
+    (tied,) = {0, 1, 2} - {*z}
+
+    def field(state):
+        rates, edge = np.zeros(3), mech.closure_jacobian(state[:3])[0]
+        rates[z] = state[3:]
+        rates[tied] = -edge @ rates / edge[tied]
+        return np.concatenate([rates, np.asarray(mech.forward_dynamics(state[:3], rates, np.zeros(3)))[z]])
+
+    assert model.states[:3] == names
+    assert_close(model.A, central_difference(field, np.concatenate([q, qd[z]]), 1e-3), 1e-9)
+    assert_close(model.rate, field(np.concatenate([q, qd[z]])), 1e-11)
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=q, qd0=qd, name="plant")
+    bd.connect(bd.CONSTANT(np.zeros(3)), plant.tau)
+    whole = sim.linearize(bd, inputs=["plant.tau"], outputs=["plant.q", "plant.qd"])
+    assert_close(whole.A, model.A, 1e-12)
+    assert_close(whole.C, model.joints, 1e-12)
+
+
+def test_a_regulator_steers_a_skate_back_to_its_line():
+    """What the run pays for a start beside the line is what the linear model along the motion says."""
+    mech, ahead = skate(), np.array([np.cos(0.5), np.sin(0.5), 0.0])
+    law = cs.control.TVLQR(mech, lambda t: ([*(t * ahead[:2]), 0.5], ahead, 0.0 * ahead), t0=0.0, t1=1.0, steps=100)
+    assert law.states[:3] == ("x", "y", "skate") and law.K.shape == (101, 3, 5)
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd, beside = sim.blockdiagram(), np.array([-1e-3, 2e-3, 0.5])
+    plant, controller = (
+        bd.HYBRIDDYNAMICS(mech, q0=beside, qd0=ahead, name="plant"),
+        bd.CONTROLLER(mech, law, name="law"),
+    )
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    out = sim.run(bd, T=1.0, dt=0.01, solver="RK4", watch=["law.tau"])
+    e = np.array([law.error(t, x[:3], x[3:]) for t, x in zip(out.t, out.x, strict=True)])
+    tau = out.signal("law.tau")
+    paid = (
+        np.trapezoid(((e @ law.Q) * e).sum(axis=1) + ((tau @ law.R) * tau).sum(axis=1), out.t)
+        + e[-1] @ law.final @ e[-1]
+    )
+    assert abs(paid / law.value(0.0, beside, ahead) - 1.0) < 1e-3
 
 
 @pytest.mark.parametrize(

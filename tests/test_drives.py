@@ -202,6 +202,21 @@ def test_a_lock_in_a_loop_keeps_it_closed():
     np.testing.assert_allclose(qd @ M @ qd - after @ M @ after, change @ M @ change, rtol=1e-9)
 
 
+def test_more_joints_may_be_locked_than_a_loop_leaves_free():
+    """Brakes on two joints of a four-bar of one freedom: compiled runs ended there, "in its compiled form only"."""
+    mech, sim = cs.library.four_bar(), quiet()
+    q, qd = mech.project([1.0, 0.0, 1.5], [2.0, 0.0, 0.0])
+    bd = sim.blockdiagram()
+    drives = {"free": {}, "held": {"locked": ["crank", "rocker"]}}
+    plant = bd.HYBRIDDYNAMICS(mech, q0=q, qd0=qd, drives=drives, select=True, name="plant")
+    bd.connect(bd.CONSTANT(1.0), plant.tau)
+    bd.connect(bd.PIECEWISE((0, 0), (0.1, 1), (0.2, 0)), plant.select)
+    out, u = sim.run(bd, T=0.3, solver="RK4", dt=0.01), [1.0, 0.0, 0.0]
+    held = stitched(np.concatenate([q, qd]), (mech, u, 0.1))[: mech.n]
+    assert out.t[-1] == 0.3
+    assert_close(out.x[-1], stitched(np.concatenate([held, np.zeros(mech.n)]), (mech, u, 0.1)), 1e-6)
+
+
 @pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 def test_derivatives_go_through_the_events_that_lock_a_joint(engine):
     """A comparison of the state locks the elbow: when, and how hard, follows every number of the run."""

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from closed_states import skate
 from test_optimal_loops import STENCIL, least_effort_of_the_crank
 
 import cstormpy as cs
@@ -38,6 +39,23 @@ def error(problem):
         columns.append(total)
     off = np.abs(exact - np.stack(columns, axis=1))
     return float((off / (1.0 + np.abs(exact).max(axis=0))).max())
+
+
+def test_a_skate_is_steered_to_any_place():
+    """Constraints of rates tie no places: all three at the end were refused as more than its two freedoms."""
+    mech, end = skate(), ([0.5, 0.3, 0.0], {"x": 0.0, "skate": 0.0})
+    c, s = np.cos(0.2), np.sin(0.2)
+    problem = shot(mech, start=([0.0, 0.0, 0.2], [0.5 * c, 0.5 * s, 0.3]), end=end, duration=2.0)
+    solution = problem.solve(progress=False)
+    assert solution.feasible
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0.0, 0.0, 0.2], qd0=[0.5 * c, 0.5 * s, 0.3], name="plant")
+    torque = bd.FUNCTION(solution.tau)
+    bd.connect(bd.TIME(), torque)
+    bd.connect(torque, plant.tau)
+    out = sim.run(bd, T=2.0, solver="RK4", dt=0.05)
+    np.testing.assert_allclose(out.x[-1], [0.5, 0.3, 0.0, 0.0, 0.0, 0.0], atol=1e-4)
 
 
 @pytest.mark.slow

@@ -42,7 +42,8 @@ class TVLQR(PostureLaw):
     time stands in a table, between whose rows it is interpolated. Before and after the motion its ends are held.
 
     Of a closed mechanism, e is that of joints which loops leave free all along the motion, as many as there are
-    freedoms, f of them; f is n for a mechanism without loops.
+    freedoms, f of them; f is n for a mechanism without loops. Where constraints of rates leave more positions free, as
+    of a wheel that rolls, e has these, too; `states` names what it has.
 
     Parameters
     ----------
@@ -121,13 +122,16 @@ class TVLQR(PostureLaw):
         # S of the regulator that takes over is of its joints
         joints = final.states[: len(final.states) // 2] if isinstance(final, LQR) and self.mech.loops else None
         model = self.mech.with_drive(active=()).linearize(q, qd, ahead, independent=joints)
-        n, f = self.mech.n, len(model.states) // 2
-        self._at = places(np.isin(self.mech.names, model.states[:f]))  # those that loops leave free
+        n, size, names = self.mech.n, len(model.states), self.mech.names
+        # those that loops leave free; of wheels that roll more positions than rates
+        rates = np.isin([f"{name} rate" for name in names], model.states)
+        k = size - int(rates.sum())
+        self._at, self._rates_at = places(np.isin(names, model.states[:k])), places(rates)
         self._turn, self._per_turn = (each[self._at] for each in periods(self.mech, q))
-        self.Q = weights(np.repeat([10.0, 1.0], f) if Q is None else Q, 2 * f, "Q", definite=False)
+        self.Q = weights(np.repeat([10.0, 1.0], [k, size - k]) if Q is None else Q, size, "Q", definite=False)
         self.R = weights(R, len(self.motors), "R", definite=True)
         end = final.S if isinstance(final, LQR) else self.Q if final is None else final
-        self.final = weights(end, 2 * f, "final", definite=False)
+        self.final = weights(end, size, "final", definite=False)
         self.states = model.states
         self.S, self.K = self._gains(model.A, model.B)
         self._per_second = count / (self.t1 - self.t0)
@@ -195,8 +199,8 @@ class TVLQR(PostureLaw):
         return self._error(row, q, qd)
 
     def _error(self, row: Array, q: Array, qd: Array) -> Array:
-        at, (a, b, _) = self._at, self._cuts
-        return state_error(q[at], qd[at], row[:a][at], row[a:b][at], self._turn, self._per_turn)
+        at, rates, (a, b, _) = self._at, self._rates_at, self._cuts
+        return state_error(q[at], qd[rates], row[:a][at], row[a:b][rates], self._turn, self._per_turn)
 
     def value(self, t: float, q: Array, qd: Array) -> float:
         """Return V = eᵀ S(t) e, what the linear model still has to pay."""

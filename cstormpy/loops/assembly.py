@@ -154,6 +154,19 @@ def are_felt(mech: Linkage, passive: NDArray[np.bool_]) -> bool:
     return len(_independent(closure_of(mech, q[None]).A[0][:, passive])) == len(rows)
 
 
+def written_rows(mech: Linkage, active: NDArray[np.bool_]) -> list[int]:
+    """Return the constraints of which multipliers of symbols are found: independent ones, felt by passive joints.
+
+    Raises
+    ------
+    InvalidValue
+        Where more joints are active than the loops leave free, of which numbers alone tell whether they contradict it.
+    """
+    if not are_felt(mech, ~active):
+        raise InvalidValue("more joints are active or locked than its loops leave free")
+    return independent_rows(mech)
+
+
 def _independent_in(mech: Linkage) -> tuple[list[int], Array]:
     """Return these rows, and the posture; of a mechanism with some numbers changed in the posture that is nearest."""
     made: tuple[list[int], Array] | None = mech.memo.get("independent rows")

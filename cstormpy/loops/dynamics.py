@@ -29,7 +29,7 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import LEAST, independent_rows, is_carried, refuse_open, singular
+from cstormpy.loops.assembly import LEAST, independent_rows, is_carried, refuse_open, singular, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain
 from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
 from cstormpy.loops.redundancy import Redundancy, least_torque, pseudoinverse, weights_of
@@ -294,7 +294,7 @@ def _written_down(
     mech: Linkage, found: Closure, samples: Samples, y_r: Any, Y: Any, active: NDArray[np.bool_], given: Any
 ) -> tuple[Any, Any, Any]:
     """Return y, λ and the rank of one sample of symbols: of constraints that are independent in closed postures."""
-    rows = independent_rows(mech.numeric)
+    rows = written_rows(mech.numeric, active)
     A, qd = found.A[0][rows], samples.rows["qd"][0]
     A_v, A_u = A.copy(), A.copy()
     A_v[:, active], A_u[:, ~active] = 0.0, 0.0

@@ -8,6 +8,13 @@ the dependent joints,
 
 so that the derivatives of q̈ to q and q̇ along (a) and (b) are those of z̈ to (z, ż). An equilibrium is a closed posture
 where the loads of the open chain are carried by motors and by the forces Aᵀ λ of the loops.
+
+A constraint of rates A_r q̇ = 0 ties positions, too, as long as A_r δq = 0 stays true along the motion,
+
+    (c)  d(A_r δq)/dt = (Ȧ_r - ∂(A_r q̇)/∂q) δq = 0
+
+as it does at rest, and where A_r can be integrated. Elsewhere, as of a wheel that rolls, positions follow in (a) by the
+loops alone, and p, those that loops leave free, take the place of z among the states and in G.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import WrenchLike
 from cstormpy.errors import InvalidValue, UnknownName
 from cstormpy.loops.assembly import LEAST, project
-from cstormpy.loops.closure import closure_of, constraint_names
+from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import closed_inverse
 from cstormpy.loops.redundancy import pseudoinverse
 from cstormpy.loops.sensitivity import closed_sensitivity
@@ -33,6 +40,9 @@ from cstormpy.sensitivity.linearisation import Equilibrium, Linearization, linea
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
+
+TIED = 1e-6
+"""Drift [1/s], for a motion of up to 1 rad/s or m/s, below which positions that a constraint of rates ties stay so."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,8 @@ class ClosedLinearization(Linearization):
     B : ndarray, (2f, m) or (N, 2f, m)
     rate : ndarray, (2f,) or (N, 2f)
     states, inputs : tuple of str
-        As in `Linearization`; f joints and their rates.
+        As in `Linearization`; f joints and their rates, and first the positions of more joints than these where
+        constraints of rates, as of a wheel that rolls, leave them free.
     joints : ndarray, (2n, 2f) or (N, 2n, 2f)
         What the states of all joints follow by: δ(q, q̇) = joints δ(z, ż).
     """
@@ -55,24 +66,33 @@ class ClosedLinearization(Linearization):
 
 @dataclass(frozen=True)
 class Tangent:
-    """Directions in which a closed mechanism moves from a state: δ(q, q̇) = joints δ(z, ż).
+    """Directions in which a closed mechanism moves from a state: δ(q, q̇) = joints δ(p, ż).
 
     Attributes
     ----------
-    independent : ndarray of int, (f,)
-        Coordinates z.
-    N, G : ndarray, (n, f)
+    positions, independent : ndarray of int, (k,), (f,)
+        Coordinates p and z, which are the same unless constraints of rates leave more positions free than rates.
+    N, G : ndarray, (n, k)
         Of (a) and (b).
+    V : ndarray, (n, f)
+        N of the rates.
     """
 
+    positions: NDArray[np.int64]
     independent: NDArray[np.int64]
     N: Array
     G: Array
+    V: Array
 
     @property
     def joints(self) -> Array:
-        """The matrix (2n, 2f)."""
-        return np.block([[self.N, np.zeros(self.N.shape)], [self.G, self.N]])
+        """The matrix (2n, k + f)."""
+        return np.block([[self.N, np.zeros(self.V.shape)], [self.G, self.V]])
+
+    @property
+    def states(self) -> NDArray[np.int64]:
+        """Places of p and ż in the state (q, q̇)."""
+        return np.concatenate([self.positions, len(self.N) + self.independent])
 
 
 def independent_joints(
@@ -92,18 +112,40 @@ def independent_joints(
     rank = int(np.linalg.matrix_rank(A, tol=LEAST * scale)) if A.size else 0
     if wanted is not None:
         return _checked(mech, A, rank, scale, wanted, where)
-    # joints that are left out one by one must determine the constraints: the best pivots, motors last
-    left = A / max(scale, np.finfo(float).tiny)
+    # joints that are left out must determine the constraints, motors last
+    return _without_pivots(A / max(scale, np.finfo(float).tiny), rank, np.where(mech.actuated_mask, 0.1, 1.0))
+
+
+def _without_pivots(A: Array, rank: int, weight: Array) -> NDArray[np.int64]:
+    """Return the columns but the best pivots, one by one; those of weight zero are none."""
     dependent: list[int] = []
-    weight = np.where(mech.actuated_mask, 0.1, 1.0)
     for _ in range(rank):
-        lengths = np.linalg.norm(left, axis=0)
+        lengths = np.linalg.norm(A, axis=0)
         lengths[dependent] = 0.0
         k = int(np.argmax(weight * lengths))
         dependent.append(k)
-        along = left[:, k] / lengths[k]
-        left = left - np.outer(along, along @ left)
-    return np.setdiff1d(np.arange(mech.n), dependent)
+        along = A[:, k] / lengths[k]
+        A = A - np.outer(along, along @ A)
+    return np.setdiff1d(np.arange(A.shape[1]), dependent)
+
+
+def free_positions(mech: Linkage, q: Array, qd: Array, independent: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return p of closed states (N, n): the independent joints, and more where (c) does not hold in all of them."""
+    found = closure_of(mech, q)
+    h = found.holonomic
+    if h.all():
+        return independent
+    rates = found.rate(qd)
+    for k, A in enumerate(found.A):
+        scale = float(np.abs(A).max(initial=0.0))
+        N = _following(A, independent, scale)
+        drift = (rates[k] - _turning(found, k, qd[k]))[~h] @ N
+        if np.abs(drift).max(initial=0.0) > TIED * scale * max(1.0, float(np.abs(qd[k]).max())):
+            rank = int(np.linalg.matrix_rank(A[h], tol=LEAST * scale)) if h.any() else 0
+            weight = np.ones(mech.n)
+            weight[independent] = 0.0
+            return _without_pivots(A[h], rank, weight)
+    return independent
 
 
 def _checked(mech: Linkage, A: Array, rank: int, scale: float, wanted: Iterable[str], where: str) -> NDArray[np.int64]:
@@ -126,18 +168,36 @@ def _checked(mech: Linkage, A: Array, rank: int, scale: float, wanted: Iterable[
     return np.array(chosen, dtype=np.int64)
 
 
-def tangent(mech: Linkage, q: Array, qd: Array, independent: NDArray[np.int64]) -> Tangent:
-    """Return the directions (a) and (b) about a closed state."""
+def tangent(
+    mech: Linkage, q: Array, qd: Array, independent: NDArray[np.int64], positions: NDArray[np.int64] | None = None
+) -> Tangent:
+    """Return the directions (a) and (b) about a closed state; p are those of `free_positions` unless given."""
+    if positions is None:
+        positions = free_positions(mech, q[None], qd[None], independent)
     found = closure_of(mech, q[None])
     A = found.A[0]
-    dependent = np.setdiff1d(np.arange(mech.n), independent)
-    inverse = pseudoinverse(A[:, dependent], float(np.abs(A).max(initial=0.0)))
-    N, G = np.zeros((mech.n, len(independent))), np.zeros((mech.n, len(independent)))
+    scale = float(np.abs(A).max(initial=0.0))
+    N = V = _following(A, independent, scale)
+    if len(positions) > len(independent):
+        N = _following(A[found.holonomic], positions, scale)
+    G, dependent = np.zeros(N.shape), np.setdiff1d(np.arange(mech.n), independent)
+    G[dependent] = -pseudoinverse(A[:, dependent], scale) @ _turning(found, 0, qd) @ N
+    return Tangent(positions, independent, N, G, V)
+
+
+def _following(A: Array, independent: NDArray[np.int64], scale: float) -> Array:
+    """Return N, by which all joints follow independent ones."""
+    n = A.shape[1]
+    dependent = np.setdiff1d(np.arange(n), independent)
+    N = np.zeros((n, len(independent)))
     N[independent] = np.eye(len(independent))
-    N[dependent] = -inverse @ A[:, independent]
-    turning = (found.slopes()[0] * qd[:, None]).sum(axis=1)  # ∂(A q̇)/∂q
-    G[dependent] = -inverse @ turning @ N
-    return Tangent(np.asarray(independent), N, G)
+    N[dependent] = -pseudoinverse(A[:, dependent], scale) @ A[:, independent]
+    return N
+
+
+def _turning(found: Closure, k: int, qd: Array) -> Array:
+    """Return ∂(A q̇)/∂q of a row of states."""
+    return np.asarray((found.slopes()[k] * qd[:, None]).sum(axis=1))
 
 
 def closed_linearize(
@@ -161,11 +221,12 @@ def closed_linearize(
     z = independent_joints(mech, first, independent)
     for k, row in enumerate(rows[1:], 1):
         independent_joints(mech, row, [mech.names[j] for j in z], f"in row {k}")
-    joints = np.empty((len(rows), 2 * mech.n, 2 * len(z)))
+    p = free_positions(mech, rows, rates, z)
+    kept = np.concatenate([p, mech.n + z])
+    joints = np.empty((len(rows), 2 * mech.n, len(kept)))
     for made, a, b in zip(joints, rows, rates, strict=True):
-        made[:] = tangent(mech, a, b, z).joints
+        made[:] = tangent(mech, a, b, z, p).joints
     joints = joints.reshape(*given.shape[:-1], *joints.shape[1:])
-    kept = np.concatenate([z, mech.n + z])
     return ClosedLinearization(
         (whole.A @ joints)[..., kept, :],
         whole.B[..., kept, :],

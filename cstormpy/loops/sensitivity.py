@@ -33,7 +33,7 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import LEAST, independent_rows, is_carried, refuse_open
+from cstormpy.loops.assembly import LEAST, is_carried, refuse_open, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain, side_by_side
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import (
@@ -150,7 +150,7 @@ def written_multipliers(
     mech: Linkage, found: Closure, samples: Samples, y_r: Any, W: Any, active: NDArray[np.bool_]
 ) -> tuple[Any, Any, Any]:
     """Return λ, S⁺ and the rank of one sample of symbols, of constraints that are independent in closed postures."""
-    rows = independent_rows(mech.numeric)
+    rows = written_rows(mech.numeric, active)
     _, rates, given = samples.rows.values()
     A_v = np.where(active, 0.0, found.A[0])
     wanted = wanted_accelerations(found, rates, np.where(active, given, y_r))[0]

@@ -369,7 +369,8 @@ class SensitivityMethods(Methods):
         """Return the exact linear model dx/dt = rate + A (x − x0) + B (v − v0) about a state x0 = (q, qd).
 
         Of a mechanism with loops, in a state that closes them, x holds independent joints and their rates, as many as
-        there are freedoms, and `joints` says how all joints follow.
+        there are freedoms, and `joints` says how all joints follow. Where constraints of rates leave more positions
+        free than rates, as those of a wheel that rolls, x holds these positions.
 
         Parameters
         ----------

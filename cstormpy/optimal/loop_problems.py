@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
-from cstormpy.loops.assembly import CLOSED, independent_rows, project
+from cstormpy.loops.assembly import CLOSED, independent_rows, project, regular_posture
 from cstormpy.loops.closure import Closure, angular_rows, closure_of, constraint_names, owners
 from cstormpy.loops.residual_slopes import residual_slopes
 from cstormpy.optimal.constraints import PathConstraint
@@ -65,13 +65,15 @@ def refuse_closed_shooting(problem: Problem) -> None:
     if free < 0:
         joints = ", ".join(map(repr, mech.active))
         raise InvalidValue(f"active joints {joints}: are more than the freedoms that the loops leave; drive fewer")
-    for what, row in zip(("positions", "rates"), problem.end.rows, strict=False):
+    holonomic = closure_of(mech, regular_posture(mech)[None]).holonomic[independent_rows(mech)]
+    places = free + int((~holonomic).sum())  # constraints of rates tie none
+    for what, row, most in zip(("positions", "rates"), problem.end.rows, (places, free), strict=False):
         known = np.flatnonzero(np.isfinite(row) & passive)
-        if len(known) > free:
+        if len(known) > most:
             joints = ", ".join(repr(mech.names[k]) for k in known)
             raise InvalidValue(
                 f"end: gives {what} of {len(known)} joints that are integrated ({joints}), of which the loops leave "
-                f"{free} free; give {free}"
+                f"{most} free; give {most}"
             )
 
 

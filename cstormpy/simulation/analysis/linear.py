@@ -284,7 +284,7 @@ def linearize(
         point = state.copy()
         if period is not None:
             over = whole_period(model, t, state, values, period)
-            j = replace(j, A=over.A, B=over.B, C=over.C, D=over.D)
+            j = replace(j, A=over.A, B=over.B, C=over.C, D=over.D, y=over.y, rate=over.rate)
             sampled, point = over.sampled, np.concatenate([state, over.z])
         states = (*bd.statenames, *sampled)
         kept, follow = _on_the_manifold(diagram, state, len(states))

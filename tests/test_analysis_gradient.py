@@ -462,6 +462,11 @@ def test_one_number_under_two_names_is_refused(sim):
     bd.connect(bd.CONSTANT([0.0, 0.0], name="hold"), plant)
     with pytest.raises(InvalidValue, match=r"plant\.q0\[0\] and plant\.shoulder\.q are the same number"):
         sim.gradient(bd, "plant.elbow.q", ["plant.q0[0]", "plant.shoulder.q"], **run)
+    both = ["plant.forearm.mass", "forearm.mass"]  # of which the first had a gradient of 0, and no say in a sweep
+    with pytest.raises(InvalidValue, match=r"plant\.forearm\.mass and forearm\.mass are the same number"):
+        sim.gradient(bd, "plant.elbow.q", both, **run)
+    with pytest.raises(InvalidValue, match=r"plant\.forearm\.mass and forearm\.mass are the same number"):
+        sim.sweep(bd, {name: [1.0, 2.0] for name in both}, ["plant.q"], T=0.1, progress=False)
     assert sim.gradient(bd, "plant.elbow.q", ["plant.q0[0]", "plant.elbow.q"], **run).gradient.shape == (2,)
 
 

@@ -46,6 +46,28 @@ def test_tuning_finds_the_known_optimum_and_sets_it(sim, several):
     assert len(tuned.plot().axes) == 2
 
 
+@pytest.mark.parametrize("unit", [1e-6, 1e3])
+def test_costs_at_samples_may_be_of_any_size_and_number(sim, unit):
+    """A gradient of small costs was said to have vanished; within bounds a run without an event ended in an error."""
+    bd = lag(sim)
+    bd.blocknames["gain"].K = 0.9
+    bd.connect(
+        bd.blocknames["error"], bd.DEADZONE(-1.0, 0.5, name="far")
+    )  # whose corner is a sample where it is reached
+
+    def misses(out):
+        lengths.add(len(out.t))
+        return unit * (out.signal("x") - 0.5 * out.t)
+
+    lengths: set[int] = set()
+    tuned = sim.tune(bd, misses, ["gain.K"], bounds=(0.3, 2.0), watch=["x"], **RUN)
+    assert tuned.success and len(lengths) > 1
+    t, k = tuned.out.t, np.linspace(0.3, 2.0, 3401)[:, None]
+    assert tuned.after[0] == pytest.approx(
+        k[np.argmin(np.sum((1.0 - np.exp(-k * t) - 0.5 * t) ** 2, axis=1)), 0], abs=1e-3
+    )
+
+
 def test_a_signal_that_is_an_array_of_one_number_is_one_cost(sim):
     """Half its square was made least, as of several costs: that of a negative one is greatest at its minimum."""
     bd = sim.blockdiagram()

@@ -99,6 +99,38 @@ def test_two_clocks_and_a_plant_that_is_not_linear():
         x = model.A @ x
 
 
+def test_about_what_a_zoh_has_taken_at_the_tick():
+    """The arm was taken for one that nothing holds, as the ZOH is 0 before its first tick, and that for its output.
+
+    A loop that was opened there had one more delay than it has.
+    """
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    arm, rest, gain = (
+        cs.library.planar_2r(),
+        np.array([0.4, 0.7]),
+        np.array([[30.0, 0.0, 6.0, 0.0], [0.0, 10.0, 0.0, 2.0]]),
+    )
+    weight = arm.inverse_dynamics(rest, np.zeros(2), np.zeros(2))
+    plant = bd.HYBRIDDYNAMICS(arm, q0=rest, name="plant")
+    law = bd.FUNCTION(lambda q, qd: weight - gain @ np.concatenate([q - rest, qd]), nin=2, nout=1, name="law")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law, hold := bd.ZOH(bd.clock(0.02), x0=[0.0, 0.0], name="hold"))
+    bd.connect(hold, plant.tau)
+    model = sim.linearize(bd, outputs=["hold"], dt=0.02)
+    np.testing.assert_allclose(model.y, weight, atol=1e-12)
+    np.testing.assert_allclose(model.C, np.hstack([-gain, np.zeros((2, 2))]), atol=1e-12)
+    np.testing.assert_allclose(model.rate, 0.0, atol=1e-12)
+    for k, h in enumerate(1e-4 * np.eye(4)):
+        ends = [sim.run(bd, T=0.02, start=[*rest, 0.0, 0.0] + s * h, rtol=1e-11, atol=1e-13).x[-1] for s in (1, -1)]
+        np.testing.assert_allclose(model.A[:4, k], (ends[0] - ends[1]) / 2e-4, atol=1e-6)
+    around = sim.linearize(bd, u=weight, inputs=["hold"], outputs=["hold"], dt=0.02)
+    closed = around.A + around.B @ around.C
+    np.testing.assert_allclose(
+        np.sort(np.abs(np.linalg.eigvals(closed[:4, :4]))), np.sort(np.abs(model.poles))[2:], atol=1e-9
+    )
+
+
 def test_the_period_has_to_be_one_of_all_clocks():
     sim, bd = loop()
     with pytest.raises(InvalidValue, match=r"dt: expected a whole number of the periods .* each 0.1 s; got 0.15 s"):

@@ -386,6 +386,8 @@ def test_the_check_finds_a_wrong_gradient_and_passes_right_ones():
     assert right.check_gradients().ok
     assert "ok" in str(right.check_gradients())
     right.check_gradients().raise_if_wrong()
+    # the power of which passes zero within a step of the differences
+    assert Problem("planar_2r", duration=0.8, start=[0, 0], end=[1, 1], objective=EnergySpent()).check_gradients().ok
 
     def slightly_wrong(at):
         parts = wave_gradient(at)

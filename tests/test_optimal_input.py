@@ -198,6 +198,7 @@ WRONG = {
         "expected one of",
     ),
     "no bounds": (lambda: Position("forearm"), InvalidValue, "give a target, or lower or upper bounds"),
+    "bounds of no direction": (lambda: Position("forearm", lower=[None] * 3), InvalidValue, "leaves x, y and z free"),
     "a target and bounds": (lambda: Position("forearm", [0, 0, 0], lower=[0, 0, 0]), InvalidValue, "not both"),
     "a pose that is none": (lambda: Pose("forearm", np.ones((4, 4))), CstormError, "pose"),
     "a mask that is none": (lambda: Pose("forearm", np.eye(4), mask="all"), UnknownName, "mask 'all' does not exist"),
@@ -232,6 +233,22 @@ def test_is_refused(case):
 def test_a_duration_may_be_a_number_of_numpy():
     """It was a TypeError, "iteration over a 0-d array"."""
     assert arm(duration=np.array(1.5)).low_duration == 1.5
+
+
+def test_a_duration_is_found_where_the_ends_fix_all_control_points():
+    """It was a ValueError of SciPy; the motion is the cubic from rest to rest."""
+    found = arm(points=4, duration=(0.4, 3.0), limits={"acceleration": 6.0}, objective=Time()).solve()
+    assert found.converged
+    assert found.duration == pytest.approx(1.0, abs=1e-4)
+
+
+def test_one_place_asked_twice_points_to_the_solver_that_takes_it():
+    level = Position("forearm", target=[0.4, None, None], tool=[0.2, 0, 0], at=0.5)
+    problem = Problem(
+        "planar_2r", duration=1.0, start=[0, 0], end=[1, 0.5], objective=Effort(), points=8, constraints=[level] * 2
+    )
+    assert problem.solve(solver="slsqp").reason.endswith("depend on one another; solver='gauss-newton' takes such")
+    assert problem.solve(solver="gauss-newton").converged
 
 
 def test_limits_that_can_not_be_kept_are_told_with_how_much():

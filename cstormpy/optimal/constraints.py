@@ -206,6 +206,8 @@ class Position(PathConstraint):
         low = _three(lower if target is None else target, -np.inf, "lower")
         high = _three(upper if target is None else target, np.inf, "upper")
         self.axes = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
+        if not self.axes.size:
+            raise InvalidValue(f"{type(self).__name__}: leaves x, y and z free; give a number for one of them at least")
         super().__init__(low[self.axes], high[self.axes], at, name or f"{self.what} of {link}")
         self.columns = ["xyz"[k] for k in self.axes]
 

@@ -85,7 +85,9 @@ class Inverse(Transcription):
         self._start, self._column = pattern.indptr, pattern.indices
         rows = np.repeat(np.arange(pattern.shape[0]), np.diff(pattern.indptr))
         self._joint = rows % n
-        self._data = np.array([f[rows, self._column] for f in full]).reshape(ORDERS, -1)
+        self._data = np.zeros((ORDERS, len(rows)))
+        if len(rows):  # of no entries SciPy makes an array that is none of NumPy's
+            self._data[:] = [f[rows, self._column] for f in full]
         shape = (pattern.shape[0], self.map.size)
         forward = [csr_array((d, self._column, self._start), shape=shape) for d in self._data]
         self._forward = vstack(forward, format="csr")  # one product is cheaper than one for each order

@@ -28,8 +28,8 @@ _REASONS = {
     3: "the quadratic subproblem did not converge",
     4: "the constraints contradict one another",
     5: "a singular matrix in the quadratic subproblem",
-    6: "a singular matrix in the quadratic subproblem",
-    7: "the equations depend on one another",
+    6: "the equations depend on one another; solver='gauss-newton' takes such",
+    7: "the equations depend on one another; solver='gauss-newton' takes such",
     8: "no descent along the search direction",
     9: "the most iterations were made",
 }

@@ -31,6 +31,19 @@ def single(cost: float | Array) -> float:
     return float(cost) if np.ndim(cost) == 0 else 0.5 * float(np.sum(np.square(cost)))
 
 
+def _few(found: Gradient) -> tuple[Array, Array]:
+    """Return derivatives (k + 1, k) and costs (k + 1,) of the same squares and products as those of a run.
+
+    Costs at the samples of a run are as many as these, which differ from run to run where events end steps.
+    """
+    gradient, costs = np.asarray(found.gradient), np.asarray(found.cost)
+    count = gradient.shape[1] + 1
+    few = np.zeros((count, count))
+    triangle = np.linalg.qr(np.column_stack([gradient, costs]), mode="r")
+    few[: len(triangle)] = triangle
+    return few[:, :-1], few[:, -1]
+
+
 class _Stop(Exception):
     """Ends a search, and says why."""
 
@@ -182,16 +195,16 @@ class Descent:
     def _squares(self, tol: float) -> tuple[bool, str]:
         from scipy.optimize import least_squares
 
-        rows = np.size(self.best.cost)
+        count, size = len(self.before), np.sqrt(self._size())
 
         def costs(v: Array) -> Array:
             found = self._attempt(v)
-            return np.full(rows, np.inf) if found is None else np.asarray(found.cost)  # a shorter step comes then
+            return np.full(count + 1, np.inf) if found is None else _few(found)[1] / size  # a shorter step comes then
 
         def slopes(v: Array) -> Array:
             found = self._attempt(v)
             assert found is not None  # asked for only where a step has ended
-            return np.asarray(found.gradient) * self.scale
+            return _few(found)[0] * self.scale / size
 
         answer = least_squares(
             costs, self.best.values / self.scale, slopes, bounds=self.limits / self.scale, ftol=tol, xtol=tol, gtol=tol,

@@ -299,7 +299,7 @@ def linearize(
 ) -> LinearModel:
     """Return the linear model of a diagram; see `Simulation.linearize`.
 
-    Where it is `cut` for its margins, inputs, outputs and what is opened are one, and outputs those after a tick.
+    Where it is `cut` for its margins, inputs, outputs and what is opened are one.
     """
     who, named = ("margins", "at") if cut else ("linearize", "inputs")
     period = None if dt is None else positive(dt, f"{who}: dt")
@@ -321,8 +321,8 @@ def linearize(
         columns, sampled = slice(sum(i.value.size for i in moved)), tuple[str, ...]()
         point = state.copy()
         if period is not None:
-            over = whole_period(model, t, state, values, period, ticked=cut)
-            j = replace(j, A=over.A, B=over.B, C=over.C, D=over.D)
+            over = whole_period(model, t, state, values, period)
+            j = replace(j, A=over.A, B=over.B, C=over.C, D=over.D, y=over.y, rate=over.rate)
             sampled, point = over.sampled, np.concatenate([state, over.z])
         states = (*bd.statenames, *sampled)
         kept, follow = _on_the_manifold(diagram, state, len(states))

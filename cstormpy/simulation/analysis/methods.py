@@ -63,7 +63,8 @@ class Analysis:
             ``plant_tau_open``, which stays in the diagram.
         dt : float, optional
             Period [s] of a sampled model, a whole number of the periods of all clocks: exact, with the states of the
-            sampled blocks among its own, and inputs that are held over a period. Outputs are those at the tick.
+            sampled blocks among its own, and inputs that are held over a period. Outputs and rates are those after the
+            ticks at its beginning, as in a run.
 
         Returns
         -------

@@ -75,9 +75,20 @@ class Parameters:
         repeated = {e.name for e in self.entries if [f.name for f in self.entries].count(e.name) > 1}
         if repeated:
             raise InvalidValue(f"parameters: {', '.join(sorted(repeated))} is named twice")
+        self._refuse_the_same_number()
         first = np.asarray(bd.getstate0(), dtype=float) if x0 is None else x0
         self._states = {e.state: float(first[e.state]) for e in self.entries if e.state is not None}
         self._refuse_the_same_start()
+
+    def _refuse_the_same_number(self) -> None:
+        """Refuse a number of a mechanism that is named with its block and without."""
+        known: dict[tuple[int, str], str] = {}
+        for e in self.entries:
+            if (
+                e.mechanism is not None
+                and (first := known.setdefault((id(e.mechanism), e.attribute), e.name)) != e.name
+            ):
+                raise InvalidValue(f"parameters: {first} and {e.name} are the same number; name one of them")
 
     def _refuse_closed(self) -> None:
         """Refuse a state of a mechanism with loops: alone it cannot begin elsewhere."""

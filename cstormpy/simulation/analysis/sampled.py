@@ -3,7 +3,8 @@
 The state is that of the continuous blocks at the beginning of a period, and of the sampled blocks before they tick
 there; what such blocks hold is part of it only where it is held from one period into the next. Within a period the
 continuous states follow their linear model by the matrix exponential, with sampled states and inputs held, and each
-tick is the linear model of what its blocks do.
+tick is the linear model of what its blocks do: all about the continuous states given, and about the samples that the
+blocks have taken of these until then. Outputs are those after the ticks at the beginning of a period, as in a run.
 """
 
 from __future__ import annotations
@@ -24,12 +25,17 @@ _TOGETHER = 1e-9
 
 @dataclass
 class Period:
-    """The map of one period: s[k+1] = A s[k] + B u[k], y[k] = C s[k] + D u[k]; names and values of sampled states."""
+    """The map of one period: s[k+1] = A s[k] + B u[k], y[k] = C s[k] + D u[k]; names and values of sampled states.
+
+    Outputs and rates are those after the ticks at its beginning.
+    """
 
     A: Array
     B: Array
     C: Array
     D: Array
+    y: Array
+    rate: Array
     sampled: tuple[str, ...]
     z: Array
 
@@ -60,15 +66,8 @@ def ticks_within(clocks: list[Any], dt: float) -> list[tuple[float, list[Any]]]:
     return groups
 
 
-def whole_period(
-    model: Model | DifferencedModel, t: float, x: Array, u: Array, dt: float, ticked: bool = False
-) -> Period:
+def whole_period(model: Model | DifferencedModel, t: float, x: Array, u: Array, dt: float) -> Period:
     """Return the linear model of a diagram over one period, about a point.
-
-    Parameters
-    ----------
-    ticked : bool
-        Whether outputs are those when the ticks at the beginning of a period have been, and not those before.
 
     Raises
     ------
@@ -84,7 +83,7 @@ def whole_period(
                 f"linearize: block {b.name!r} moves between its ticks, of which a model by dt knows nothing; delay by "
                 "samples= and hold that by a ZOH"
             )
-    return _Ticking(model, t, x, u).period(dt, ticked)
+    return _Ticking(model, t, x, u).period(dt)
 
 
 class _Ticking:
@@ -93,39 +92,42 @@ class _Ticking:
     def __init__(self, model: Model, t: float, x: Array, u: Array) -> None:
         self.model, self.t, self.x, self.u = model, t, x, u
         self.n, self.m, self.nz = x.size, u.size, model.program.sampled_size
+        #: The samples in force, which ticks change.
+        self.z = model.z.copy()
 
-    def period(self, dt: float, ticked: bool) -> Period:
-        program, n, nz, m = self.model.program, self.n, self.nz, self.m
+    def period(self, dt: float) -> Period:
+        program, n, columns = self.model.program, self.n, self.model.columns
+        size = n + self.nz
         groups = ticks_within([clock for clock, _, _ in program.clocks], dt)
-        at_once = groups[0][1] if groups and groups[0][0] <= _TOGETHER * dt else []
-        y = self._slopes([] if ticked else at_once)[1][self.model.columns]
-        if ticked:
-            y = y @ self._with_inputs(self._tick(at_once))
-        total = np.eye(n + nz, n + nz + m)
-        now = 0.0
+        at_once = groups.pop(0)[1] if groups and groups[0][0] <= _TOGETHER * dt else []
+        total, now = self._tick(at_once), 0.0
+        out, rate, slopes, _ = self._slopes([])
+        y = slopes[columns] @ self._with_inputs(total)
         for when, clocks in groups:
-            total = self._tick(clocks) @ self._with_inputs(self._flow(when - now) @ self._with_inputs(total))
-            now = when
+            total = self._flow(when - now) @ self._with_inputs(total)
+            total, now = self._tick(clocks) @ self._with_inputs(total), when
         total = self._flow(dt - now) @ self._with_inputs(total)
         kept = self._kept(total, y)
-        size = n + nz
         inner = total[np.ix_(kept, kept)]
         places = kept[kept >= n] - n
         values = self.model.z[places]
-        return Period(inner, total[kept, size:], y[:, kept], y[:, size:], self._names(places), values)
+        B, C, D, names = total[kept, size:], y[:, kept], y[:, size:], self._names(places)
+        return Period(inner, B, C, D, out[columns], rate, names, values)
 
     def _with_inputs(self, rows: Array) -> Array:
         """Return rows of (x, z) as functions of the beginning of the period, with those of the inputs below."""
         return np.vstack([rows, np.eye(self.m, rows.shape[1], rows.shape[1] - self.m)])
 
     def _tick(self, clocks: list[Any]) -> Array:
-        """Return (x, z) after a tick as functions of (x, z, u) before it."""
+        """Have clocks tick; return (x, z) after that as functions of (x, z, u) before it."""
         size = self.n + self.nz
-        after, slopes = np.eye(size, size + self.m), self._slopes(clocks)[1]
+        after, z = np.eye(size, size + self.m), self.z.copy()
+        out, _, slopes, _ = self._slopes(clocks)
         for clock, part, first in self.model.program.clocks:
             if clock in clocks:
-                count = part.stop - part.start
-                after[self.n + part.start : self.n + part.stop] = slopes[first : first + count]
+                last = first + part.stop - part.start
+                after[self.n + part.start : self.n + part.stop], z[part] = slopes[first:last], out[first:last]
+        self.z = z
         return after
 
     def _flow(self, span: float) -> Array:
@@ -136,20 +138,20 @@ class _Ticking:
         if span <= 0.0:
             return np.eye(size - self.m, size)
         block = np.zeros((size, size))
-        block[: self.n] = self._slopes([])[0]
+        block[: self.n] = self._slopes([])[3]
         return expm(block * span)[: size - self.m]
 
-    def _slopes(self, live: list[Any]) -> tuple[Array, Array]:
-        """Return the derivatives of the rates and of all signals to (x, z, u), where some clocks tick."""
+    def _slopes(self, live: list[Any]) -> tuple[Array, Array, Array, Array]:
+        """Return all signals and the rates where some clocks tick, and the derivatives of both to (x, z, u)."""
         model, p, n, nz, m = self.model, self.model.program, self.n, self.nz, self.m
-        z, dz = model.z.copy(), np.eye(nz)
+        z, dz = self.z.copy(), np.eye(nz)
         for clock, place in p.flags.items():
             z[place], dz[place] = float(clock in live), 0.0
-        failed, _, _, dout, drate = model.slopes(self.t, self.x, z, self.u, dz)
+        failed, out, rate, dout, drate = model.slopes(self.t, self.x, z, self.u, dz)
         if failed or not (np.isfinite(dout).all() and np.isfinite(drate).all()):
             name = p.blocks[failed - 1] if failed else "the diagram"
             raise DiagramError(f"linearize: {name} has no derivative at t = {self.t:.9g} where a clock ticks")
-        return drate[:, : n + nz + m], dout[:, : n + nz + m]
+        return out, rate, dout[:, : n + nz + m], drate[:, : n + nz + m]
 
     def _kept(self, total: Array, y: Array) -> NDArray[np.intp]:
         """Return which of (x, z) are states: all but what is held and written anew before it is used."""

@@ -311,9 +311,10 @@ def _window_ahead(given: argparse.Namespace, name: str, shows: bool) -> Iterator
 
 def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any], feed: LiveFeed | None = None) -> int:
     """Build and run a diagram and write its report, also on a run that did not come to its end."""
-    target = _target(given.report, name)
+    from cstormpy.report import page_path
     from cstormpy.simulation import Simulation
 
+    target = page_path(_target(given.report, name))
     options = _settings(given)
     sim = Simulation(graphics=False)
     if feed is not None:

@@ -182,7 +182,12 @@ class MeasureTable(Mapping[str, Measured]):
         self.units = dict(units)
 
     def __getitem__(self, name: str) -> Measured:
-        return self._found[name]
+        """Return the measures of a column, or of the only one of a block, as those of "gain[0]" by "gain"."""
+        within = (f"{name}[", f"{name}.")
+        columns = [name] if name in self._found else [key for key in self._found if key.startswith(within)]
+        if len(columns) != 1:
+            raise KeyError(name)
+        return self._found[columns[0]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._found)

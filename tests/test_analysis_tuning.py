@@ -352,6 +352,8 @@ def test_numbers_far_from_the_start_are_found_though_its_steps_would_be_unstable
     run = {"T": 2.0, "watch": ["plant", "torque"]}
     tuned = sim.tune(bd, cost, ["spring.K", "damper.K"], **run)
     assert tuned.success and tuned.after[1] < -6.0
+    angles = tuned.plot().axes[1]  # they were "[0], before", without a unit
+    assert angles.get_ylabel() == "[rad]" and angles.lines[1].get_label() == "elbow, before"
     there = sim.gradient(bd, cost, ["spring.K", "damper.K"], rtol=1e-9, **run)  # by steps of its own
     assert np.abs(there.gradient * tuned.after).max() < 1e-4 * there.cost
     assert tuned.cost == pytest.approx(there.cost, rel=1e-4)

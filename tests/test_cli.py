@@ -59,6 +59,7 @@ MISTAKES = [
     (["demo", "acrobot", "--solver", "Euler"], "solver 'Euler': takes steps of one length; give it, as in --dt 0.001"),
     (["demo", "acrobot", "--report", "no/such/folder.html"], "there is no folder 'no/such'"),
     (["demo", "acrobot", "--report", "."], "--report: expected the name of a file"),
+    (["demo", "acrobot", "--report", "run.pdf"], "run.pdf: is a page of HTML; expected a name that ends in .html"),
     (["demo", "acrobot", "--report", os.devnull], "--report: expected the name of a file"),
     (["list", "akrobot"], "diagram 'akrobot' does not exist; did you mean 'acrobot'?"),
     (["run", "missing.py"], "missing.py: there is no such file"),

@@ -198,8 +198,17 @@ def test_bode_and_step_are_drawn_without_another_package(dt):
     w, size = figure.axes[0].lines[0].get_data()
     np.testing.assert_allclose(size, 20.0 * np.log10(np.abs(model.frequency_response(w)[:, 0, 0])), atol=1e-9)
     if dt:
-        assert w[-1] == pytest.approx(math.pi / H)
+        assert 0.9 < w[-1] * H / math.pi < 1.0
     assert len(model.plot("step").axes) == 2
     with pytest.raises(InvalidValue, match="kind: expected 'bode' or 'step'"):
         model.plot("nyquist")
+    matplotlib.pyplot.close("all")
+
+
+def test_a_bode_plot_of_a_held_double_integrator_can_be_read():
+    """Its zero at half the rate, of -320 dB by rounding, left no room for the rest, and its phase began at +180°."""
+    model = LinearModel.of([[1.0, H], [0.0, 1.0]], [[H * H / 2.0], [H]], [[1.0, 0.0]], dt=H)
+    size, phase = (axis.lines[0].get_data() for axis in model.plot().axes)
+    assert size[1].min() > -100.0
+    np.testing.assert_allclose(phase[1], -180.0 - np.degrees(phase[0] * H / 2.0), atol=1e-6)
     matplotlib.pyplot.close("all")

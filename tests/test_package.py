@@ -206,7 +206,8 @@ def test_the_base_install_needs_no_library_of_windows():
     assert sorted(live) == ["PySide6-Essentials", "pyqtgraph"]
 
 
-def test_the_first_import_is_silent_about_the_code_of_others(tmp_path):
+@pytest.mark.parametrize("name", ["Simulation", "compare"])
+def test_the_first_import_is_silent_about_the_code_of_others(name, tmp_path):
     """Python 3.12 and later warn of escapes in a dependency, when they compile it at the first import."""
     package = tmp_path / "bdsim_with_escapes"
     package.mkdir()
@@ -217,7 +218,7 @@ def test_the_first_import_is_silent_about_the_code_of_others(tmp_path):
         f"__path__.append({str(find)!r})\nimport warnings\n"
         f"warnings.warn('invalid escape sequence', SyntaxWarning, stacklevel=1)\n{source}"
     )
-    code = f"import sys; sys.path.insert(0, {str(package)!r}); import cstormpy; cstormpy.Simulation; import bdsim"
+    code = f"import sys; sys.path.insert(0, {str(package)!r}); import cstormpy; cstormpy.{name}; import bdsim"
     code = f"{code}; print(bdsim.__file__); from cstormpy.doctor import look; look()"
     done = start("-W", "always", "-c", code)
     assert done.returncode == 0 and str(package) in done.stdout, done.stderr

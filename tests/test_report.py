@@ -512,6 +512,11 @@ def test_paths_that_can_not_be(tmp_path, monkeypatch, path, error):
 def test_a_report_is_no_pdf(tmp_path):
     with pytest.raises(InvalidValue, match=r"run\.pdf: is a page of HTML; expected a name that ends in \.html"):
         report.write(tmp_path / "run.pdf", 3, outcome(pane()))
+    sim = cs.Simulation(live=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.FUNCTION(lambda: pytest.fail("it ran"), nin=0), bd.NULL())
+    with pytest.raises(InvalidValue, match=r"run\.pdf: is a page of HTML"):
+        sim.run(bd, T=1.0, report="run.pdf")
 
 
 def test_a_folder_is_not_replaced(tmp_path):

@@ -95,6 +95,10 @@ def test_a_figure_has_a_plot_for_each_signal(out):
     np.testing.assert_array_equal(q.lines[1].get_ydata(), out.signal("plant.q")[:, 1])
     assert (q.get_ylabel(), tau.get_ylabel(), tau.get_xlabel()) == ("[m, rad]", "[N]", "t [s]")
     assert len(out.plot().axes) == len(out.ynames)
+    one, number = out.plot("double.1", "plant[0]").axes  # a block and a port by its number ended in a KeyError
+    assert [axis.get_title(loc="left") for axis in (one, number)] == ["double.1[0]", "plant.q"]
+    assert (one.get_ylabel(), number.get_ylabel()) == ("[furlong]", "[m, rad]")
+    assert [*out.measures("double.1")] == ["double.1[0][0]", "double.1[0][1]"]  # as everywhere else
     plt.close("all")
     with pytest.raises(UnknownName, match=r"did you mean"):
         out.plot("plant.qq")

@@ -74,7 +74,7 @@ class Law(metaclass=_LawClass):
     modes : tuple of str
         Names of the phases; `mode` is the index of the present one.
     begun : float
-        When what the law does by the clock began [s]; remembered between runs, as the phase is.
+        When what the law does by the clock began [s]; a run that goes on has it from the one before, as the phase.
     """
 
     #: Whole numbers that change in a run and choose what is computed, see `cstormpy.graph.choices`.
@@ -165,7 +165,8 @@ class Law(metaclass=_LawClass):
         return 1.0 if margin is None else margin
 
     def start(self, t: float, q: Array, qd: Array) -> None:
-        """Choose the phase that fits a state, as a run begins or the law takes over."""
+        """Choose the phase that fits a state, as a run begins or the law takes over: here the first one."""
+        self.mode = 0
 
     def margin(self, t: float, q: Array, qd: Array) -> float | None:
         """Return a number that is positive until the law wants to change its phase; None: it never does."""

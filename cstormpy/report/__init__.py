@@ -10,7 +10,7 @@ from cstormpy.errors import InvalidValue
 from cstormpy.file_writer import file_path, write_text
 from cstormpy.report.figures import figures
 
-__all__ = ["figures", "html", "inline", "write"]
+__all__ = ["figures", "html", "inline", "page_path", "write"]
 
 _INLINE_HEIGHT = 640
 """Pixels of the report inside a notebook."""
@@ -48,6 +48,14 @@ def inline(out: Any, bd: Any = None, *, title: str | None = None) -> str:
     )
 
 
+def page_path(path: str | os.PathLike[str]) -> Path:
+    """Return where a report goes, or refuse what is not the name of a page."""
+    target = file_path(path, "report")
+    if target.suffix.lower() not in ("", ".html", ".htm"):
+        raise InvalidValue(f"report: {target}: is a page of HTML; expected a name that ends in .html")
+    return target
+
+
 def write(path: str | os.PathLike[str], bd: Any, out: Any, *, title: str | None = None) -> Path:
     """Write the report, whole or not at all, and return where it is.
 
@@ -63,8 +71,6 @@ def write(path: str | os.PathLike[str], bd: Any, out: Any, *, title: str | None 
     FileWriteError
         If the file cannot be written: no such folder, no space, no permission.
     """
-    target = file_path(path, "report")
-    if target.suffix.lower() not in ("", ".html", ".htm"):
-        raise InvalidValue(f"report: {target}: is a page of HTML; expected a name that ends in .html")
+    target = page_path(path)
     write_text(target, html(bd, out, title=title))
     return target

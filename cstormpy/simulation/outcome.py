@@ -17,8 +17,8 @@ from cstormpy.arrays import Array
 from cstormpy.errors import CstormError
 from cstormpy.reporting import notice
 from cstormpy.simulation.limits import limits_left
-from cstormpy.simulation.panes import RecordedPane
-from cstormpy.simulation.recording import Recording, paths, signal_name
+from cstormpy.simulation.panes import Pane, RecordedPane
+from cstormpy.simulation.recording import Recording, Signal, paths, signal_name
 from cstormpy.simulation.results import Deferred, Result
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.units import coordinates_of, mechanisms_of, named_values, units_of
@@ -41,15 +41,10 @@ def result_of(bd: Any, run: Run) -> Result:
         watched = recording.signals[: recording.watched]
         data[".ywatch"] = Deferred(lambda: recording.values[: recording.watched])
         data["y"] = Deferred(lambda: _side_by_side(recording.values[: recording.watched]))
-        data["ynames"] = [s.name for s in watched]
-        data["._held"] = Deferred(lambda: [s.name for s in watched if s.held])
-        data[".values"] = named_values(watched)
-    data[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
+        describe_watched(data, watched)
     data[".paths"] = Deferred(lambda: paths(blocks))
     mechanisms = mechanisms_of(blocks)
-    signals, panes = recording.signals, recording.panes
-    data[".units"] = Deferred(lambda: units_of(mechanisms, signals, panes, _widths(recording.values)))
-    data[".coordinates"] = Deferred(lambda: coordinates_of(mechanisms, signals, _widths(recording.values)))
+    describe_signals(data, mechanisms, recording.signals, recording.panes, lambda: recording.values)
     data[".panes"] = Deferred(_panes(recording, t, mechanisms))
     data[".status"], data[".message"], data[".state"], data[".events"] = (
         run.status,
@@ -64,6 +59,39 @@ def result_of(bd: Any, run: Run) -> Result:
         )
     )
     return out
+
+
+def describe_watched(data: dict[str, Any], watched: list[Signal]) -> None:
+    """Put into a result what watched signals are called, which are held, and what their values stand for."""
+    data["ynames"] = [s.name for s in watched]
+    data["._held"] = Deferred(lambda: [s.name for s in watched if s.held])
+    data[".values"] = named_values(watched)
+
+
+def describe_signals(
+    data: dict[str, Any],
+    mechanisms: Mapping[Any, Any],
+    signals: list[Signal],
+    panes: list[Pane],
+    values: Callable[[], list[Any]],
+) -> None:
+    """Put into a result which outputs there are, and units and coordinates of signals and states.
+
+    Parameters
+    ----------
+    data
+        That of the result.
+    mechanisms
+        As of `mechanisms_of`.
+    signals, panes
+        What was recorded, and where it is shown.
+    values
+        Returns the samples (N, …) of each signal.
+    """
+    blocks = [*mechanisms]
+    data[".outputs"] = Deferred(lambda: [signal_name(b, port) for b in blocks for port in range(b.nout)])
+    data[".units"] = Deferred(lambda: units_of(mechanisms, signals, panes, _widths(values())))
+    data[".coordinates"] = Deferred(lambda: coordinates_of(mechanisms, signals, _widths(values())))
 
 
 def _panes(recording: Recording, t: Array, mechanisms: Mapping[Any, Any]) -> Callable[[], list[RecordedPane]]:

@@ -227,18 +227,22 @@ class Result(RunData, BDStruct):
             Of a port, one of its numbers as ``"plant.q[0]"``, a state, or a block that has one watched output; or the
             port or the block itself.
         """
+        return self._looked_up(name)[1]
+
+    def _looked_up(self, name: str | Block | Plug) -> tuple[str, Any]:
+        """Return what a signal is recorded as, or the name of a column, and its values."""
         if isinstance(name, (Block, Plug)):
             name = self._name_of(name)
         name = signal_name(name)
         found = self._recorded()
         if name in found:
-            return found[name]
+            return name, found[name]
         label = name.rpartition("[")[0] if isinstance(name, str) else ""
         if label in found and name in (columns := columns_of(label, found[label])):
-            return columns[name]
+            return name, columns[name]
         wanted = [key for key in found if owner(key) == name]
         if len(wanted) == 1:
-            return found[wanted[0]]
+            return wanted[0], found[wanted[0]]
         if wanted:
             raise UnknownName(f"signal {name!r} is one of several: {', '.join(wanted)}")
         outputs = self.data.get(".outputs", [])
@@ -248,7 +252,7 @@ class Result(RunData, BDStruct):
         ports = [output.removeprefix(path) for output in outputs if output.startswith(path)]
         number = name.removeprefix(owner(name))[1:-1]  # of a port, as `watch` takes it
         if number.isdecimal() and int(number) < len(ports):
-            return self.signal(path + ports[int(number)])
+            return self._looked_up(path + ports[int(number)])
         if ports:
             raise unknown_name(
                 f"output of block {owner(name)!r}", name.removeprefix(path).removeprefix(owner(name)), ports
@@ -296,8 +300,7 @@ class Result(RunData, BDStruct):
         """Names of the columns that are held from one sample to the next, as those of sampled blocks."""
         found: set[str] = set()
         for name in self.data.get("._held", []):
-            values = self.signal(name)
-            found.update(columns_of(name, values), columns_of(owner(name), values))
+            found.update(columns_of(name, self.signal(name)))
         return found
 
     def layout(self) -> tuple[dict[str, list[str]], str]:
@@ -309,19 +312,10 @@ class Result(RunData, BDStruct):
         """Return what columns are called beside their plot, and what the values 0, 1, … of some signals stand for."""
         return self.data.get(".coordinates", {}), self.data.get(".values", {})
 
-    def named_columns(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return columns (N,) by name: of the signals named, or all where none is."""
-        columns = self.columns()
-        if not names:
-            return columns
-        chosen: dict[str, Array] = {}
-        for name in names:
-            if isinstance(name, str) and name in columns:
-                chosen[name] = columns[name]
-            else:
-                label = self._name_of(name) if isinstance(name, (Block, Plug)) else name
-                chosen.update(columns_of(label, self.signal(name)))
-        return chosen
+    def found_columns(self, name: Any) -> tuple[str, dict[str, Array]]:
+        """Return what a signal is recorded as, or the name of a column, and its columns (N,) by name."""
+        key, values = self._looked_up(name)
+        return key, columns_of(key, values)
 
     def arrays(self) -> dict[str, Array]:
         """Return watched signals (N, ...) and states (N,) by name, of those that are numbers."""

@@ -51,8 +51,12 @@ class RunData(ABC):
         """Return all states and signals as named columns (N,)."""
 
     @abstractmethod
+    def found_columns(self, name: Any) -> tuple[str, dict[str, Array]]:
+        """Return the name of a column, of a signal, or of the only one of a block, and its columns (N,) by name."""
+
     def named_columns(self, names: Sequence[str]) -> dict[str, Array]:
         """Return columns (N,) by name: of the signals named, or all where none is."""
+        return {key: c for name in names for key, c in self.found_columns(name)[1].items()} if names else self.columns()
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:
@@ -182,12 +186,6 @@ class Recorded(RunData):
         """Return signals, (N,) or (N, width), and states (N,) by name."""
         return {name: self.signal(name) for name in self.signals}
 
-    def named_columns(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return columns (N,) by name: of the signals named, or all where none is."""
-        if not names:
-            return self.columns()
-        return {key: values for name in names for key, values in self._found(name)[1].items()}
-
     def layout(self) -> tuple[dict[str, list[str]], str]:
         """Return the columns of each signal that has a plot of its own, and what all other columns are called."""
         return {name: keys for name, keys in self.signals.items() if keys != [name]}, "signals and states"
@@ -198,13 +196,13 @@ class Recorded(RunData):
         The name of a block stands for the one signal that it has. Where that is a single column, as ``gain.0[0]`` of
         the block ``gain.0``, it is (N,), as in the run; that of a port, as ``plant.q[0]``, is a row of one number.
         """
-        wanted, columns = self._found(name)
+        wanted, columns = self.found_columns(name)
         if len(columns) == 1 and (wanted in self._columns or not is_port(wanted)):
             return next(iter(columns.values()))
         return np.column_stack([*columns.values()])
 
-    def _found(self, name: str) -> tuple[str, dict[str, Array]]:
-        """Return the name of a column, a signal, or the only one of a block, and its columns."""
+    def found_columns(self, name: Any) -> tuple[str, dict[str, Array]]:
+        """Return the name of a column, of a signal, or of the only one of a block, and its columns (N,) by name."""
         name = signal_name(name)
         if name in self._columns:
             return name, {name: self._columns[name]}
@@ -255,26 +253,46 @@ def _figure_of(out: RunData, names: Sequence[str]) -> Figure:
     """Return a figure of a run; `RunData.plot` tells of it."""
     import matplotlib.pyplot as plt
 
-    groups, units, held = _groups(out, names), out.units, out.held
-    called, meanings = out.captions()
+    groups = groups_of(out, names)
     if not groups or not len(out.t):
         raise InvalidValue("plot: the run has no sample of a signal or state to draw")
     size = (WIDTH, HEIGHT * len(groups) + ABOVE)
     figure, axes = plt.subplots(len(groups), sharex=True, squeeze=False, figsize=size, layout="constrained")
     for (title, columns), axis in zip(groups.items(), axes[:, 0], strict=True):
-        for name, values in columns.items():
-            style = "steps-post" if title in meanings or name in held else "default"
-            axis.plot(out.t, values, label=_plain(called.get(name, name)), drawstyle=style)
-        if title in meanings:
-            _name_values(axis, meanings[title], next(iter(columns.values())))
-        known = list(dict.fromkeys(unit for unit in (units.get(name, "") for name in columns) if unit))
-        axis.set_ylabel(_plain(f"[{', '.join(known)}]" if known else ""))
-        axis.set_title(_plain(title), fontsize="medium", loc="left")
-        axis.grid(alpha=0.3)
+        draw_columns(axis, out, title, columns)
         if len(columns) > 1:
             add_legend(axis, fontsize="small")
     axes[-1, 0].set_xlabel("t [s]")
     return figure
+
+
+def draw_columns(
+    axis: Any, out: RunData, title: str, columns: Mapping[str, Array], whose: str = "", line: str = "-"
+) -> None:
+    """Draw the columns of a plot with their title, names and units, in the colours of their order.
+
+    Parameters
+    ----------
+    title, columns
+        As of `groups_of`.
+    whose
+        What is written behind their names, where several runs stand in one plot.
+    line
+        Its style.
+    """
+    units, held = out.units, out.held
+    called, meanings = out.captions()
+    for k, (name, values) in enumerate(columns.items()):
+        style = "steps-post" if title in meanings or name in held else "default"
+        parts = [called.get(name, name)] if len(columns) > 1 or not whose else []
+        label = ", ".join([*parts, whose] if whose else parts)
+        axis.plot(out.t, values, line, color=f"C{k}", label=_plain(label), drawstyle=style)
+    if title in meanings:
+        _name_values(axis, meanings[title], next(iter(columns.values())))
+    known = list(dict.fromkeys(unit for unit in (units.get(name, "") for name in columns) if unit))
+    axis.set_ylabel(_plain(f"[{', '.join(known)}]" if known else ""))
+    axis.set_title(_plain(title), fontsize="medium", loc="left")
+    axis.grid(alpha=0.3)
 
 
 _MOST_INSIDE, _MOST_BELOW, _MOST_BESIDE = 4, 8, 2
@@ -306,9 +324,11 @@ def _name_values(axis: Any, names: Sequence[str], values: Any) -> None:
     axis.set_ylim(min(there, default=0) - 0.5, max(there, default=0) + 0.5)
 
 
-def _groups(out: RunData, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def groups_of(out: RunData, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the columns in each plot by its title: those of a signal, and those of one unit of all others."""
-    signals, others = ({str(name): [*out.named_columns([name])] for name in names}, "") if names else out.layout()
+    if names:
+        return {title: found for title, found in map(out.found_columns, names) if found}
+    signals, others = out.layout()
     columns, units = out.columns(), out.units
     groups = {title: {key: columns[key] for key in keys} for title, keys in signals.items() if keys}
     if others:

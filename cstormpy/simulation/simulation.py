@@ -19,6 +19,7 @@ from cstormpy.errors import CstormError, DiagramError, InvalidType, shown, unkno
 from cstormpy.file_writer import file_path
 from cstormpy.live import LiveFeed, is_off
 from cstormpy.live.availability import is_on_screen
+from cstormpy.report import page_path
 from cstormpy.reporting import Progress, notice, notice_once
 from cstormpy.simulation.analysis.methods import Analysis
 from cstormpy.simulation.bdfile import load_bd
@@ -27,6 +28,7 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.limits import say_limits_left
 from cstormpy.simulation.live_session import LiveSession, check_pace, wants_window
+from cstormpy.simulation.occupation import by_one_thread
 from cstormpy.simulation.outcome import UnreadResult, result_of, write_figures
 from cstormpy.simulation.palette import kept_table, our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
@@ -148,6 +150,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         source = file_path(path)
         return load_bd(self.blockdiagram(source.stem), source, flag(trust, "trust"))
 
+    @by_one_thread
     @tells_arguments(
         engine="it is of all runs: Simulation(engine=...)",
         x0="begin at a state by start=x, or give the blocks their states, as q0= of a plant",
@@ -265,6 +268,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {shown(bd)}")
         settings = Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
         _check_options(on_error, pace, observer, debug)
+        page = None if report is None else page_path(report)
         threaded = one_of(threaded, "threaded", (True, False))
         del minstepsize
         wanted = self.live if live is None else live
@@ -291,10 +295,10 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
                     self._last = (bd, out)
                     self._finish(bd, run, options, block, interrupts)
                     run.release()
-                if report is not None and len(out.t):
-                    self._report(report, out)
+                if page is not None and len(out.t):
+                    self._report(page, out)
                 if feed is not None and feed.reason is not None and out.panes:
-                    if report is None:
+                    if page is None:
                         self._keep_scopes(bd, out, asked=wanted != "auto")
                 elif feed is not None and (options.hold if block is None else block):
                     self._hold(feed, block is True, interrupts)
@@ -323,7 +327,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             raise DiagramError("report: nothing has been run yet; call sim.run(bd, T=10) first")
         return report.write(path, *self._last, title=title)
 
-    def _report(self, path: str | os.PathLike[str], out: Result) -> None:
+    def _report(self, path: Path, out: Result) -> None:
         """Write the report on a run whose data is not lost if that cannot be done."""
         try:
             self.report(path)

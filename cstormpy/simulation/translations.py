@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from cstormpy.arguments import one_of
+from cstormpy.simulation.occupation import by_one_thread
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 
 class Translations:
     """Translations of diagrams; the base of `Simulation` that holds these methods."""
 
+    @by_one_thread
     def source(self, bd: Any, language: str = "python") -> str:
         """Return the source of the one function that the compiled engine makes of a diagram, to be read.
 
@@ -37,6 +39,7 @@ class Translations:
         language = one_of(language, "language", ("python", "c"))
         return self._told("source", bd, functools.partial(source_of, language=language))
 
+    @by_one_thread
     def to_fmu(
         self,
         bd: Any,
@@ -96,6 +99,7 @@ class Translations:
         given = {"version": version, "solver": solver, "step": step, "rtol": rtol, "atol": atol, "binary": binary}
         return write_fmu(self, bd, path, inputs, outputs, parameters, **given)
 
+    @by_one_thread
     def explain(self, bd: Any) -> str:
         """Return how the compiled engine computes each block of a diagram, a line for each.
 

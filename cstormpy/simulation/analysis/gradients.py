@@ -19,11 +19,13 @@ from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Trajectory
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.events import Event
+from cstormpy.simulation.outcome import describe_signals, describe_watched
 from cstormpy.simulation.recording import Signal, find_signals, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.tableaus import EXPLICIT, explicit_method
+from cstormpy.simulation.units import mechanisms_of
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 Cost = Any
@@ -222,8 +224,8 @@ class Problem:
         if len(moved) > 1:
             out[".ywatch"] = moved[1:]
             out["y"] = np.hstack([part.reshape(len(part), -1) for part in moved[1:]])
-            out["ynames"] = [s.name for s in trajectory.signals]
-        out[".outputs"] = [signal_name(b, port) for b in self.bd.blocklist for port in range(b.nout)]
+            describe_watched(out.data, trajectory.signals)
+        describe_signals(out.data, mechanisms_of(self.bd.blocklist), trajectory.signals, [], lambda: moved[1:])
         out[".status"], out[".message"] = "finished", "reached the end"
         return out
 

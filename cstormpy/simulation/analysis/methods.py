@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cstormpy.arguments import tells_arguments
+from cstormpy.simulation.occupation import by_one_thread
 
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.batch_stepper import BatchStepper
@@ -25,6 +26,7 @@ class Analysis:
     differenced; each result names them in `differenced`.
     """
 
+    @by_one_thread
     @tells_arguments()
     def linearize(
         self,
@@ -96,6 +98,8 @@ class Analysis:
 
         return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
 
+    @by_one_thread
+    @by_one_thread
     @tells_arguments()
     def margins(self, bd: Any, x: Any = None, *, at: Any, t: float = 0.0, dt: float | None = None) -> Margins:
         """Return the margins of a diagram's loops, cut at signals one number at a time, about a point.
@@ -185,6 +189,7 @@ class Analysis:
 
         return DiagramStepper(self, bd, inputs, outputs, x, solver, substeps)
 
+    @by_one_thread
     @tells_arguments()
     def batch_stepper(
         self,
@@ -231,6 +236,7 @@ class Analysis:
 
         return BatchStepper(self, bd, inputs, outputs, count, x, solver, substeps)
 
+    @by_one_thread
     @tells_arguments()
     def trim(
         self,
@@ -298,6 +304,7 @@ class Analysis:
 
         return trim(self, bd, x, t=t, inputs=inputs, u=u, hold=hold, rates=rates, outputs=outputs)
 
+    @by_one_thread
     def gradient(self, bd: Any, cost: Any, parameters: Any, T: float = 5.0, **options: Any) -> Gradient:
         """Return the cost of a run, and its derivative to parameters through the steps that the run takes.
 
@@ -339,6 +346,7 @@ class Analysis:
 
         return gradient(self, bd, cost, parameters, T=T, **options)
 
+    @by_one_thread
     def tune(
         self,
         bd: Any,

@@ -133,6 +133,8 @@ _DECADES = 2.0
 _POINTS = 401
 #: A pole slower than this part of the fastest one is what roundings make of two integrators.
 _SLOW = 1e-7
+#: Up to this part of half its rate a sampled model is drawn.
+_OF_HALF_RATE = 0.98
 #: How near to half a turn a phase is taken as one [rad].
 _HALF_TURN = 1e-9
 
@@ -146,6 +148,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
     from matplotlib.ticker import MaxNLocator
 
     w = frequencies_of(model) if omega is None else np.atleast_1d(np.asarray(omega, dtype=float))
+    hold = 0.5 * w * (model.dt or 0.0)  # by which what is held lags behind
     response = model.frequency_response(w)
     rows = 2 * len(model.outputs)
     _, axes = plt.subplots(rows, 1, sharex=True, squeeze=False, layout="constrained", figsize=(_WIDTH, _HEIGHT * rows))
@@ -156,7 +159,7 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
             above.semilogx(
                 w, 20.0 * np.log10(np.where(size > 0.0, size, np.nan)), label=model.captions.get(source, source)
             )
-            below.semilogx(w, phase(response[:, i, j]))
+            below.semilogx(w, phase(response[:, i, j], hold))
         above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
         below.set_ylabel("phase [°]")
         below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))
@@ -168,24 +171,31 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
     return axes[0, 0].figure
 
 
-def phase(response: ArrayLike) -> Array:
+def phase(response: ArrayLike, lag: ArrayLike = 0.0) -> Array:
     """Return the phase of a frequency response [°], without jumps; half a turn is a lag, as of two integrators.
+
+    What lags by `lag` [rad] besides, as behind a hold, is followed from where it would be without.
 
     >>> phase([-1.0, -0.25]), phase([1.0, -1.0])
     (array([-180., -180.]), array([   0., -180.]))
+    >>> phase(-np.exp([-0.1j, -0.2j]), [0.1, 0.2]).round(2)
+    array([-185.73, -191.46])
     """
-    angle = np.angle(np.asarray(response, dtype=complex))
-    return np.degrees(np.unwrap(np.where(angle > np.pi - _HALF_TURN, angle - 2.0 * np.pi, angle)))
+    angle = np.angle(np.asarray(response, dtype=complex) * np.exp(1j * np.asarray(lag)))
+    return np.degrees(np.unwrap(np.where(angle > np.pi - _HALF_TURN, angle - 2.0 * np.pi, angle)) - lag)
 
 
 def frequencies_of(model: LinearModel) -> Array:
-    """Return frequencies that show a model: some decades about its poles; of a sampled one, up to half its rate."""
+    """Return frequencies that show a model: some decades about its poles; of a sampled one, up to near half its rate.
+
+    There, what is held has a zero for each pair of integrators.
+    """
     sizes = model.frequency
     there = sizes[np.isfinite(sizes)]
     there = there[there > max(1e-9, _SLOW * there.max(initial=0.0))]
     low, high = (float(there.min()), float(there.max())) if there.size else (1.0, 1.0)
     last = np.log10(high) + _DECADES / 2.0
     if model.dt is not None:
-        last = np.log10(np.pi / model.dt)
+        last = np.log10(_OF_HALF_RATE * np.pi / model.dt)
     first = min(np.log10(low), last) - _DECADES
     return np.logspace(first, last, _POINTS)

@@ -16,6 +16,7 @@ from cstormpy.simulation.analysis.descent import INTERRUPTED, Descent, single
 from cstormpy.simulation.analysis.gradients import Gradient, Problem
 from cstormpy.simulation.named_states import block_of_state, state_places
 from cstormpy.simulation.results import Result
+from cstormpy.simulation.run_data import draw_columns, groups_of
 from cstormpy.simulation.saved_state import SavedState
 
 #: By this part of what is gained may the cost differ that the run has by steps of its own.
@@ -84,23 +85,20 @@ class Tuning:
         """
         import matplotlib.pyplot as plt
 
-        names = list(self.out.data.get("ynames", [])) or list(self.out.xnames) if signals is None else list(signals)
-        figure, axes = plt.subplots(1 + len(names), 1, layout="constrained", figsize=(7.0, 2.2 * (1 + len(names))))
+        names = () if signals is None else tuple(signals)
+        before, after = groups_of(self.out_before, names), groups_of(self.out, names)
+        figure, axes = plt.subplots(1 + len(after), 1, layout="constrained", figsize=(7.0, 2.2 * (1 + len(after))))
         panels = np.ravel(axes)
         panels[0].plot(range(1, len(self.history) + 1), self.history, ".-")
         panels[0].xaxis.get_major_locator().set_params(integer=True)
         panels[0].set_yscale("log" if 0.0 < _DECADE * min(self.history) < max(self.history) else "linear")
         panels[0].set(xlabel="run", ylabel="best cost", title=f"cost {self.cost_before:.4g} → {self.cost:.4g}")
-        for panel, name in zip(panels[1:], names, strict=True):
-            for out, label, line in ((self.out_before, "before", "--"), (self.out, "after", "-")):
-                values = out.signal(name).reshape(len(out.t), -1)
-                for k, column in enumerate(values.T):
-                    whose = f"[{k}], {label}" if values.shape[1] > 1 else label
-                    panel.plot(out.t, column, line, color=f"C{k}", label=whose)
-            panel.set(xlabel="t [s]", ylabel=name)
+        panels[0].grid(alpha=0.3)
+        for panel, title in zip(panels[1:], after, strict=True):
+            draw_columns(panel, self.out_before, title, before[title], "before", "--")
+            draw_columns(panel, self.out, title, after[title], "after")
+            panel.set_xlabel("t [s]")
             panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))  # beside the curves
-        for panel in panels:
-            panel.grid(alpha=0.3)
         return figure
 
 

@@ -35,6 +35,17 @@ def test_margins_of_a_loop_in_closed_form():
     assert found.together == pytest.approx(found.distance[0], rel=1e-9)
 
 
+def test_a_loop_with_a_pole_that_swings_for_ever_has_margins():
+    """−(s + 1)/(s² + 4): any gain; its size is 1 where w⁴ − 9 w² + 15 = 0."""
+    model = LinearModel.of([[0.0, 1.0], [-4.0, 0.0]], [[0.0], [1.0]], [[1.0, 1.0]])
+    found = model.margins(feedback=-1)
+    assert found.stable and found.gain[0].tolist() == [0.0, np.inf]
+    ones = np.sqrt((9.0 + np.array([-1.0, 1.0]) * np.sqrt(21.0)) / 2.0)
+    turns = np.angle(-(1j * ones + 1.0) / (4.0 - ones**2))
+    assert found.phase[0] == pytest.approx(np.abs(turns).min(), rel=1e-9)
+    assert found.delay[0] == pytest.approx((np.mod(turns, 2.0 * np.pi) / ones).min(), rel=1e-9)
+
+
 def loop_of_random_numbers(rng, sampled):
     """Return a loop under feedback that is stable, its matrices and its period."""
     n, m = int(rng.integers(1, 6)), int(rng.integers(1, 3))

@@ -18,9 +18,14 @@ Complex = NDArray[np.complex128]
 _LEAST_POINTS, _PER_DECADE = 200, 30
 #: A response is real, or of size 1, where it is so to this; a factor of less is none.
 _CLOSE, _NONE = 1e-6, 1e-9
+#: So near to 0 a function is 0, also where it does not change its sign.
+_TOUCHING = 1e-12
 #: What is slower than this part of the fastest pole is what roundings make of two integrators; what is faster than as
 #: many times it, what they make of infinity.
 _SLOW = 1e-7
+
+#: What is told of each loop.
+_EACH = "gain", "gain_at", "phase", "phase_at", "delay", "delay_at", "distance", "distance_at"
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +137,7 @@ def margins_of(model: LinearModel, feedback: float) -> Margins:
     each = [_margin(loop) for loop in loops]
     idle = tuple(name for name, loop in zip(model.inputs, loops, strict=True) if loop.idle())
     together, together_at = _distance(whole)
-    names = ("gain", "gain_at", "phase", "phase_at", "delay", "delay_at", "distance", "distance_at")
-    columns = {name: np.array([found[name] for found in each]) for name in names}
+    columns = {name: np.array(found) for name, found in zip(_EACH, zip(*each, strict=True), strict=True)}
     stable = whole.closed().stable() and together > _SLOW
     return Margins(model.inputs, stable, idle, **columns, together=together, together_at=together_at)
 
@@ -158,7 +162,7 @@ class _System:
         shut = [k for k in range(len(self.C)) if k not in open_]
         B, C, D = self.B, self.C, self.D
         around = np.eye(len(shut)) - D[np.ix_(shut, shut)]
-        if np.linalg.cond(around) > 1.0 / np.finfo(float).eps if shut else False:
+        if shut and np.linalg.cond(around) > 1.0 / np.finfo(float).eps:
             raise InvalidValue("margins: the loop through the numbers that act at once has no solution")
         by_state, by_input = np.linalg.solve(around, C[shut]), np.linalg.solve(around, D[np.ix_(shut, open_)])
         return _System(
@@ -249,36 +253,25 @@ def _solved(A: Complex, B: Array) -> Complex:
         return np.concatenate([_solved(one[None], B) for one in A])
 
 
-def _margin(loop: _System) -> dict[str, Any]:
-    """Return the margins of one loop."""
-    gain, gain_at = _gains(loop)
-    ones = _zeros(loop, loop.crossings(of_size=True), lambda L: np.abs(L) - 1.0)
+def _margin(loop: _System) -> tuple[Any, ...]:
+    """Return the margins of one loop and their frequencies, in the order of `_EACH`."""
+    ones = _zeros(loop, loop.crossings(of_size=True), lambda L: np.log(np.abs(L)))
     size = loop.at(ones)[:, 0, 0]
-    ones, turn = ones[np.abs(np.abs(size) - 1.0) < _CLOSE], np.angle(size[np.abs(np.abs(size) - 1.0) < _CLOSE])
-    phase, phase_at = _least(np.abs(turn), ones)
-    moving = (ones > 0.0) & np.isfinite(ones)
-    delay, delay_at = _least(np.mod(turn[moving], 2.0 * np.pi) / ones[moving], ones[moving])
-    distance, distance_at = _distance(loop)
-    return {
-        "gain": gain,
-        "gain_at": gain_at,
-        "phase": phase,
-        "phase_at": phase_at,
-        "delay": delay,
-        "delay_at": delay_at,
-        "distance": distance,
-        "distance_at": distance_at,
-    }
+    is_one = np.abs(np.abs(size) - 1.0) < _CLOSE
+    ones, turn = ones[is_one], np.angle(size[is_one])
+    delay = _least(np.mod(turn, 2.0 * np.pi) / ones, ones)
+    return *_gains(loop), *_least(np.abs(turn), ones), *delay, *_distance(loop)
 
 
 def _gains(loop: _System) -> tuple[tuple[float, float], tuple[float, float]]:
     """Return the two factors about 1 at which a loop swings, and their frequencies."""
-    found = np.concatenate([[0.0, loop.last()], _zeros(loop, loop.crossings(of_size=False), lambda L: L.imag)])
+    real = _zeros(loop, loop.crossings(of_size=False), lambda L: L.imag / np.abs(L))
+    found = np.concatenate([[0.0, loop.last()], real])
     size = loop.at(found)[:, 0, 0]
     with np.errstate(all="ignore"):
         factor = 1.0 / size.real
-        real = (np.abs(size.imag) <= _CLOSE * np.abs(size)) & np.isfinite(factor) & (factor > _NONE)
-    found, factor = found[real], factor[real]
+        swings = (np.abs(size.imag) <= _CLOSE * np.abs(size)) & np.isfinite(factor) & (factor > _NONE)
+    found, factor = found[swings], factor[swings]
     below, above = factor < 1.0, factor >= 1.0
     low, at_low = _least(1.0 / factor[below], found[below])
     high, at_high = _least(factor[above], found[above])
@@ -300,12 +293,13 @@ def _zeros(loop: _System, candidates: Array, of: Any) -> Array:
     w = _grid(loop, *candidates)
 
     def value(at: float) -> float:
-        return float(of(loop.at(np.array([at]))[0, 0, 0]))
+        return float(np.nan_to_num(of(loop.at(np.array([at]))[0, 0, 0])))  # 0 where a pole stands
 
-    values = of(loop.at(w)[:, 0, 0])
-    found = list(w[np.abs(values) < np.sqrt(np.finfo(float).eps)])
-    for k in np.flatnonzero(np.sign(values[1:]) * np.sign(values[:-1]) < 0.0):
-        found.append(brentq(value, w[k], w[k + 1], xtol=1e-300, rtol=1e-14))
+    with np.errstate(all="ignore"):  # a loop of which nothing comes back, a pole
+        values = of(loop.at(w)[:, 0, 0])
+        found = list(w[np.abs(values) < _TOUCHING])
+        for k in np.flatnonzero(np.sign(values[1:]) * np.sign(values[:-1]) < 0.0):
+            found.append(brentq(value, w[k], w[k + 1], xtol=1e-300, rtol=1e-14))
     return np.array(found)
 
 

@@ -454,9 +454,11 @@ def test_what_the_motion_does_not_excite_is_said():
 def test_a_figure_has_torques_and_confidence(tmp_path):
     mech = library.acrobot()
     t, q, qd, qdd, tau = swinging(mech, 200)
-    figure = cs.identify(mech, {"t": t, "q": q, "qd": qd, "qdd": qdd, "tau": tau}).plot()
+    log = {"q": q, "qd": qd, "qdd": qdd, "tau": tau}
+    figure, without = cs.identify(mech, {"t": t, **log}).plot(), cs.identify(mech, log).plot()
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles[0].startswith("shoulder: residual") and titles[-1].startswith("Base parameters")
+    assert [each.axes[3].get_xlabel() for each in (figure, without)] == ["t [s]", "row"]  # rows were seconds
 
 
 def test_a_figure_shows_residuals_and_every_number_whole():

@@ -53,7 +53,7 @@ def test_a_scope_calls_coordinates_by_their_joints_and_knows_their_unit():
     shown = {pane.name: pane for pane in sim.run(bd, T=0.05).panes}
     assert shown["rates"].labels == ["rod.shoulder.qd", "rod.elbow.qd"] and shown["rates"].unit == "rad/s"
     assert shown["pole"].labels == ["rod.shoulder.q", "rod.elbow.q"] and shown["pole"].unit == "rad"
-    assert shown["q"].labels == ["plant.cart.q", "plant.pole.q"] and shown["q"].unit == "", "a metre and a radian"
+    assert shown["q"].labels == ["plant.cart.q [m]", "plant.pole.q [rad]"] and shown["q"].unit == "", "none of all"
     assert shown["livescope.0"].labels == ["x[0]", "x[1]"], "as they are told"
 
 

@@ -39,6 +39,7 @@ def test_names_stand_above_the_axes_of_a_solution():
         arm, duration=1.5, start=np.zeros(7), end=np.full(7, 0.2), objective=Effort(), points=6, limits=None
     )
     figure = solved.solve(iterations=2, refine=False, progress=False).plot()
+    assert all(tick.is_integer() for tick in figure.axes[-1].get_xticks().tolist())  # they were parts of iterations
     figure.canvas.draw()
     for axes in (figure.axes[0], figure.axes[2]):
         assert axes.get_legend().get_window_extent().y0 >= axes.get_window_extent().y1 - 2.0

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from mechanism_calls import ACROBOT, hybrid, prepared, samples, sensitivity
+from own_laws import Phased, controlled
 from random_mechanisms import random_mechanism, random_state
 
 import cstormpy as cs
@@ -176,3 +177,19 @@ def test_a_diagram_serves_one_thread_at_a_time():
     assert said[4:] == ["finished", 1] and out.x[-1, 0] == pytest.approx(np.exp(-1.0), abs=1e-6)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(sim.run, bd, 1.0).result().x[-1] == sim.run(bd, 1.0).x[-1]  # as soon as it is free
+
+
+def test_workers_of_a_sweep_do_not_share_the_law_that_a_builder_found():
+    """It changed its phase for all of them: sweeps and robustness of such builders had other numbers each time."""
+    law = Phased(ACROBOT)
+
+    def build(sim):
+        return controlled(law, "interpreted")[1]
+
+    sim = cs.Simulation(engine="interpreted", live=False, progress=False)
+    starts = np.linspace(0.1, 0.5, 8)
+    alone, together = (
+        sim.sweep(build, {"plant.shoulder.q": starts}, lambda out: out.x[-1, 0], T=1.5, workers=workers, progress=False)
+        for workers in (1, 4)
+    )
+    np.testing.assert_array_equal(together.value, alone.value)

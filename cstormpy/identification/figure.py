@@ -29,9 +29,10 @@ ROW = 0.17
 
 
 class _Signals(NamedTuple):
-    """Curves of each joint over the times of the rows."""
+    """Curves of each joint over the times of the rows, or their numbers where a log has no times."""
 
     t: Array
+    timed: bool
     logged: Array
     fitted: Array
     residuals: Array
@@ -42,14 +43,14 @@ class _Signals(NamedTuple):
 def draw(found: Identification) -> Figure:
     """Return a figure of pyplot's: torques on the left, base parameters on the right."""
     labels = [p.names[0] + (" + …" if len(p.names) > 1 else "") for p in found.base.parameters]
-    signals = _Signals(found.t, found.torques, found.fitted, found.residuals, found.noise, TORQUE)
+    signals = _Signals(found.t, found.timed, found.torques, found.fitted, found.residuals, found.noise, TORQUE)
     numbers = found.base_values, found.standard_errors
     return _drawn(found.mechanism, signals, "Base parameters, 95 % confidence", labels, *numbers)
 
 
 def draw_output(found: OutputIdentification) -> Figure:
     """Return a figure of pyplot's: positions on the left, parameters on the right."""
-    signals = _Signals(found.t, found.measured, found.fitted, found.residuals, found.noise, POSITION)
+    signals = _Signals(found.t, True, found.measured, found.fitted, found.residuals, found.noise, POSITION)
     numbers = found.values, found.standard_errors
     return _drawn(found.mechanism, signals, "Parameters, 95 % confidence", list(found.names), *numbers)
 
@@ -79,7 +80,7 @@ def _drawn(mech: Mechanism, signals: _Signals, title: str, labels: list[str], va
     lines = [line for plot in plots[:2] for line in plot.get_legend_handles_labels()[0]]
     left.legend(handles=lines, fontsize="small", loc="outside upper right", ncols=3, frameon=False)
     left.align_ylabels(plots[::2])
-    plots[-1].set_xlabel("t [s]")
+    plots[-1].set_xlabel("t [s]" if signals.timed else "row")
     _draw_confidence(right.subplots(), title, labels, values, errors)
     return figure
 

@@ -52,7 +52,10 @@ class Identification:
     plain : bool
         Whether these are the plain least squares; otherwise these were impossible, and bodies are held to what can be.
     t, torques, fitted : ndarray, (N,), (N, n), (N, n)
-        Times of the rows, logged torques, and those of the mechanism that was found.
+        Times of the rows, or their numbers where a log has none, logged torques, and those of the mechanism that was
+        found.
+    timed : bool
+        Whether the log has times.
     residuals : ndarray, (N, n)
         Their difference; of a closed mechanism the least, measured by the noise, with which the motors make the motion.
     noise : ndarray, (n,)
@@ -82,7 +85,7 @@ class Identification:
         errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         self.standard_errors = np.where(determined, errors, np.inf)
         self.covariance = covariance
-        self.t, self.torques, self.residuals = log.t, log.tau, residuals
+        self.t, self.timed, self.torques, self.residuals = log.t, log.timed, log.tau, residuals
         self.fitted = log.tau - residuals
         self.noise = noise
         self.spare = equations - self.rank

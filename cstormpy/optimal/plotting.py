@@ -145,6 +145,7 @@ def draw_history(axes: Any, costs: Sequence[float]) -> None:
     if len(shown) and np.nanmin(shown) > 0.0 and np.nanmax(shown) > 100.0 * np.nanmin(shown):
         axes.set_yscale("log")
     axes.set(xlabel="iteration", ylabel="cost")
+    axes.xaxis.get_major_locator().set_params(integer=True)
 
 
 # ---------------------------------------------------------------- the mechanism itself

@@ -122,11 +122,14 @@ class Pane:
                 f"block {self.block.name!r}: labels: {len(given)} given, one for each trace is expected, {width} in all"
             )
         labels = []
+        differ = self.kind != "mechanism" and not (self.told_unit or self._common_unit(mechanisms, widths))
         for k, (signal, size) in enumerate(zip(self.signals, widths, strict=True)):
             named = given is not None and len(given) == len(self.signals)
             stem = str(given[k]) if given is not None and named else signal.name
             known = [] if named or size == 1 else coordinate_labels(signal, mechanisms[signal.block], size)
-            labels += known or ([stem] if size == 1 else [f"{stem}[{j}]" for j in range(size)])
+            found = known or ([stem] if size == 1 else [f"{stem}[{j}]" for j in range(size)])
+            units = units_of_signal(signal, mechanisms[signal.block], size) if differ and not named else []
+            labels += [f"{label} [{unit}]" for label, unit in zip(found, units, strict=True)] if units else found
         return labels if self.chosen is None else [labels[k] for k in self.chosen]
 
     def unit(self, widths: Sequence[int]) -> str:

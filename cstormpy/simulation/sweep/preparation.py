@@ -188,7 +188,7 @@ def _diagrams(job: Job, diagram: Any, count: int, how: SweepSettings) -> Iterato
 
 def _sweep(job: Job, axes: Axes, count: int, how: SweepSettings) -> Sweep:
     """Understand the names, and run what is not in the file yet: the first run here, then the others by the workers."""
-    first = Worker(job)
+    first = Worker(job, apart=False)
     options = accepted(job.build)[0]
     values = dict(zip(axes.names, axes.run(0), strict=True))
     bd = first.diagram({name: values[name] for name in axes.names if name in options and name not in job.fixed})

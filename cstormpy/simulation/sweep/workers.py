@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import queue
 import threading
@@ -83,10 +84,18 @@ class Job:
 
 
 class Worker:
-    """Carries out runs, one after the other, in diagrams that nobody else touches."""
+    """Carries out runs, one after the other, in diagrams that nobody else touches.
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
+    Parameters
+    ----------
+    job : Job
+    apart : bool
+        Whether others carry out runs at the same time, so that nothing may be shared which a builder did not make
+        itself, as a law that was there before.
+    """
+
+    def __init__(self, job: Job, apart: bool = True) -> None:
+        self.job, self._apart = job, apart
         self.sim = job.make()
         #: Diagrams by their options, which are kept, lest another object come to stand at the address of one.
         self._diagrams: dict[tuple[Any, ...], tuple[Any, Mapping[str, Any]]] = {}
@@ -116,7 +125,7 @@ class Worker:
             raise DiagramError(f"sweep: the builder failed: {type(error).__name__}: {error}") from error
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"sweep: build returned {shown(bd)}, not a diagram; end it with 'return bd'")
-        return bd
+        return _apart(bd) if self._apart else bd
 
     def run(self, values: Sequence[Any]) -> Record:
         """Carry out one run, with a value for each axis."""
@@ -150,6 +159,14 @@ class Worker:
             notice_once(error.told("it runs interpreted"))
             self._interpreted.add(id(bd))
             return self._simulate(bd, states)
+
+
+def _apart(bd: Any) -> Any:
+    """Return a copy of a diagram that has just been built, the diagram itself where that cannot be copied."""
+    try:
+        return copy.deepcopy(bd, {id(bd.runtime): bd.runtime})
+    except Exception:  # a file, a lock: each refuses in its own way, and is hardly there before the diagram
+        return bd
 
 
 def _mark(value: Any) -> bytes | int:

@@ -180,6 +180,54 @@ def test_dependent_constraints_are_named_and_harmless():
     assert b.rank == 2
 
 
+def spherical_four_bar(**drive):
+    """Return a four-bar whose axes meet at the origin, closed at zeros: three of its five constraints say nothing."""
+    axes = np.array([[0.0, 0.0, 1.0], [0.6, 0.0, 0.8], [-0.8, 0.6, 0.0], [0.48, 0.64, 0.6]])
+    bar = {"mass": 1.0, "inertia": (0.02, 0.03, 0.04)}
+    links = [
+        cs.Link("crank", None, cs.Revolute(axes[0]), com=(0.2, 0.1, 0.3), **bar),
+        cs.Link("coupler", "crank", cs.Revolute(axes[1]), com=(0.3, 0.2, 0.3), **bar),
+        cs.Link("rocker", None, cs.Revolute(axes[2]), com=(-0.1, 0.4, 0.2), **bar),
+    ]
+    frame = np.eye(4)
+    frame[:3, :3] = np.linalg.qr(np.column_stack([axes[3], axes[0], axes[1]]))[0][:, ::-1]
+    frame[:3, 0] *= np.sign(np.linalg.det(frame[:3, :3]))
+    frame[:3, 3] = 0.5 * axes[3]
+    return cs.Mechanism(links, loops=[cs.Loop("coupler", "rocker", frame, frame, "hinge")], **drive)
+
+
+def test_a_spherical_linkage_feels_no_more_constraints_where_it_is_a_little_open():
+    """Its constraints are dependent in closed states alone: rounded to four digits it was accelerated another way."""
+    mech = spherical_four_bar()
+    led = mech.with_drive(active=["crank"])
+    q, qd = mech.project(np.zeros(3), [1.0, 0.0, 0.0])
+    push, still = np.array([[1.0, 0.2, -0.5, 0.3, 0.0, 0.1]] * 3), np.zeros(3)  # which is answered by numbers
+
+    def answers(at):
+        torques = np.array([mech.inverse_dynamics(at, qd, qdd, push, redundancy=way) for way in ("torque", "force")])
+        return [
+            np.asarray(mech.forward_dynamics(at, qd, still, push)),
+            led.hybrid_dynamics(at, qd, still, push).y,
+            torques,
+            mech.lock(at, [1.0, 0.5, 0.2], [])[0],
+            mech.forward_sensitivity(at, qd, still, push).dy_dqd @ qd,
+        ]
+
+    qdd = np.asarray(mech.forward_dynamics(q, qd, still, push))
+    closed = answers(q)
+    for off in (1e-8, 1e-6, 1e-4):
+        for found, expected in zip(answers(q + off * np.array([0.5, -1.0, 0.8])), closed, strict=True):
+            assert_close(found, expected, 30.0 * off)
+    sim = cs.Simulation(engine="interpreted", graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=q, qd0=qd, name="plant")
+    bd.connect(bd.CONSTANT(still), plant.tau)
+    out = sim.run(bd, T=0.2, dt=0.1)  # ended within its first step, as singular
+    assert out.t[-1] == 0.2
+    first, last = (sum(mech.energy(x[:3], x[3:])) for x in (out.x[0], out.x[-1]))
+    assert abs(last - first) < 1e-5
+
+
 def test_a_loop_that_is_over_constrained_is_said_with_its_links_and_rank(caplog):
     """A planar loop that is closed as if in space: its multipliers are not determined, and nobody is left to guess."""
     plain, q, qd = state("four_bar")

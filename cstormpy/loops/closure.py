@@ -43,11 +43,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Closure:
-    """All loops and constraints in some samples."""
+    """All loops and constraints in some samples.
+
+    `span` (N, m, m), if given, projects the constraints on those that count; see `loops.assembly.without_opening`.
+    """
 
     n: int
     chains: tuple[ChainAt, ...]
     others: tuple[RowsAt, ...] = ()
+    span: Array | None = None
 
     @property
     def m(self) -> int:
@@ -63,7 +67,7 @@ class Closure:
     @cached_property
     def A(self) -> Any:
         """The constraint Jacobian, (N, m, n)."""
-        return self._stacked([at.A for at in self.chains], [rows.A for rows in self.others])
+        return self._counted(self._stacked([at.A for at in self.chains], [rows.A for rows in self.others]))
 
     @property
     def by_value(self) -> NDArray[np.bool_]:
@@ -73,7 +77,8 @@ class Closure:
 
     def rate(self, qd: Any) -> Any:
         """Return its rate Ȧ, (N, m, n), from rates (N, n)."""
-        return self._stacked([at.rate(qd) for at in self.chains], [rows.rate(qd) for rows in self.others])
+        of_chains, of_others = [at.rate(qd) for at in self.chains], [rows.rate(qd) for rows in self.others]
+        return self._counted(self._stacked(of_chains, of_others))
 
     def residual(self) -> Array:
         """Return φ, (N, m); not of symbols."""
@@ -100,13 +105,17 @@ class Closure:
             out[:, rows, path[:, None], path[None, :]] = H[:, at.chain.rows]
         for H in of_others:
             out[:, first : (first := first + H.shape[1])] = H
-        return out
+        return self._counted(out)
 
     def bias_slopes(self, qd: Any) -> tuple[Any, Any]:
         """Return the derivatives of Ȧ q̇ to q and to q̇, each (N, m, n)."""
         pairs = [at.bias_slopes(qd) for at in self.chains], [rows.bias_slopes(qd) for rows in self.others]
         to_q, to_qd = (self._stacked(*([pair[k] for pair in part] for part in pairs)) for k in range(2))
-        return to_q, to_qd
+        return self._counted(to_q), self._counted(to_qd)
+
+    def _counted(self, rows: Any) -> Any:
+        """Return what belongs to the constraints, (N, m, ...), of those that count."""
+        return rows if self.span is None else np.einsum("sij,sj...->si...", self.span, rows)
 
     def first(self, loop: int) -> int:
         """Return the first row of a loop."""

@@ -29,7 +29,15 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import LEAST, independent_rows, is_carried, refuse_open, singular, written_rows
+from cstormpy.loops.assembly import (
+    LEAST,
+    independent_rows,
+    is_carried,
+    refuse_open,
+    singular,
+    without_opening,
+    written_rows,
+)
 from cstormpy.loops.carried import DEFINITE, OpenChain
 from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
 from cstormpy.loops.redundancy import Redundancy, least_torque, pseudoinverse, weights_of
@@ -160,6 +168,8 @@ def closed_hybrid(
         return ClosedDynamics(mech, Together(y, samples.shaped(given.copy()), active), lam)
     found = closure_of(mech, samples.rows["q"])
     by_loops = samples.symbolic and is_carried(mech.numeric, drive)
+    if not samples.symbolic:
+        found = without_opening(mech, found)
     y_r, D = OpenChain(mech, found, samples, drive, name, wrench, base, threads, by_loops=by_loops).ask(given)
     Y = D[:, :, 2 * mech.n :]
     if samples.symbolic:
@@ -340,7 +350,7 @@ def closed_inverse(
             f"loop {mech.loops[0].name!r}: inverse dynamics of loops cannot be written down with symbols"
         )
     rows = samples.rows
-    found = closure_of(mech, rows["q"])
+    found = without_opening(mech, closure_of(mech, rows["q"]))
     refuse_open(mech, found, rows["qd"], samples.single)
     off = np.abs(wanted_accelerations(found, rows["qd"], rows["qdd"]))
     scale = 1.0 + np.abs(rows["qdd"]).max(axis=1, initial=0.0) + np.abs(rows["qd"]).max(axis=1, initial=0.0) ** 2

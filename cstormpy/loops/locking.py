@@ -37,7 +37,7 @@ from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import SingularInertia
 from cstormpy.linkage.components import Component
 from cstormpy.linkage.tables import STILL
-from cstormpy.loops.assembly import LEAST
+from cstormpy.loops.assembly import LEAST, without_opening
 from cstormpy.loops.closure import closure_of
 from cstormpy.loops.parameters import constraint_rates
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -54,7 +54,7 @@ def lock(mech: Linkage, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> t
     where[[k for name in names for k in mech.joint_indices(name)]] = True
     samples = read_samples(mech.tree, {"q": q, "qd": qd})
     rows = samples.rows
-    A = closure_of(mech, rows["q"]).A if mech.loops else np.zeros((samples.count, 0, mech.n))
+    A = without_opening(mech, closure_of(mech, rows["q"])).A if mech.loops else np.zeros((samples.count, 0, mech.n))
     after, impulse = samples.room(mech.n), samples.room(mech.n)
     masses = np.reshape(inertial(mech.tree, rows["q"]).mass_matrix, (samples.count, mech.n, mech.n))
     for k, (M, rates) in enumerate(zip(masses, rows["qd"], strict=True)):

@@ -32,7 +32,7 @@ from cstormpy.dynamics.hybrid import Together
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.components import LoopFrame, Shift
 from cstormpy.linkage.loops import Loop
-from cstormpy.loops.assembly import is_carried, refuse_open
+from cstormpy.loops.assembly import is_carried, refuse_open, without_opening
 from cstormpy.loops.carried import OpenChain
 from cstormpy.loops.chains import cross
 from cstormpy.loops.closure import Closure, closure_of, held_closure_of
@@ -99,7 +99,7 @@ def closed_parameter_sensitivity(
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "u": u}, wrench, base)
     refuse_symbols(samples.rows["q"])
     x, rates, given = samples.rows.values()
-    found = closure_of(mech, x)
+    found = without_opening(mech, closure_of(mech, x))
     if check:
         refuse_open(mech, found, rates, samples.single)
     chain = OpenChain(mech, found, samples, "own", "u", wrench, base, threads)

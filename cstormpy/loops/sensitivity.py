@@ -33,7 +33,7 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import LEAST, is_carried, refuse_open, written_rows
+from cstormpy.loops.assembly import LEAST, is_carried, refuse_open, without_opening, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain, side_by_side
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import (
@@ -120,6 +120,8 @@ def closed_sensitivity(
 
     found = closure_of(mech, samples.rows["q"])
     by_loops = samples.symbolic and is_carried(mech.numeric, drive)
+    if not samples.symbolic:
+        found = without_opening(mech, found)
     chain = OpenChain(mech, found, samples, drive, name, wrench, base, threads, to_base, by_loops)
     y_r, D = chain.ask(given)
     A, Y = found.A, D[:, :, 2 * n : 3 * n]
@@ -259,7 +261,8 @@ def closed_inverse_sensitivity(
     answer = closed_inverse(mech, q, qd, qdd, wrench, base, threads, redundancy)
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
     tree = hybrid_sensitivity(mech.tree, q, qd, qdd, wrench, base, threads, to_base, drive="inverse", name="qdd")
-    found, tau, D = closure_of(mech, samples.rows["q"]), np.reshape(answer, (-1, n)), side_by_side(tree, to_base)
+    found = without_opening(mech, closure_of(mech, samples.rows["q"]))
+    tau, D = np.reshape(answer, (-1, n)), side_by_side(tree, to_base)
     lam = answer.multipliers.reshape(-1, found.m)
     D[:, :, :n] -= (found.slopes() * lam[..., None, None]).sum(axis=1)
     carried = np.zeros((len(tau), found.m, p.sum()))

@@ -165,7 +165,7 @@ class Law(metaclass=_LawClass):
         return 1.0 if margin is None else margin
 
     def start(self, t: float, q: Array, qd: Array) -> None:
-        """Choose the phase that fits a state, as a run begins or the law takes over."""
+        """Choose the phase that fits a state, as a run begins, in that which the law was made in, or it takes over."""
 
     def margin(self, t: float, q: Array, qd: Array) -> float | None:
         """Return a number that is positive until the law wants to change its phase; None: it never does."""

@@ -114,3 +114,26 @@ def test_a_point_is_found_where_more_is_free_than_asked_for(sim, inputs, q0):
     point = sim.trim(bd, {"plant": [*q0, 0.0, 0.0]}, rates={"plant": None}, outputs={"plant.q": [0.3, 0.4]}, **inputs)
     assert point.success
     np.testing.assert_allclose(point.x[:2], [0.3, 0.4], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("start", [[0.5, 0.5], [0.9, -0.9], [-1.0, 0.0]])
+def test_a_loop_with_limits_of_torque_is_brought_to_rest(start):
+    """The search ended where speeds made up for accelerations: from half of such starts no point was found."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    arm = cs.library.planar_2r()
+    plant, error, torque = bd.HYBRIDDYNAMICS(arm, q0=start, name="plant"), bd.SUM("+-"), bd.SUM("++", name="torque")
+    bd.connect(bd.CONSTANT([1.0, 0.0]), error[0])
+    bd.connect(plant.q, error[1])
+    bd.connect(error, gain := bd.GAIN(30.0))
+    bd.connect(gain, limited := bd.SATURATION(-15.0, 15.0))
+    bd.connect(plant.qd, damper := bd.GAIN(-2.0))
+    bd.connect(limited, torque[0])
+    bd.connect(damper, torque[1])
+    bd.connect(torque, plant.tau)
+    point = sim.trim(bd)
+    assert point.success
+    q, qd = point.x[:2], point.x[2:]
+    np.testing.assert_allclose(qd, 0.0, atol=1e-9)
+    tau = np.clip(30.0 * (np.array([1.0, 0.0]) - q), -15.0, 15.0)
+    np.testing.assert_allclose(arm.inverse_dynamics(q, qd, qd), tau, atol=1e-7)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from own_laws import controlled
+from own_laws import ACROBOT, Phased, controlled
 
 import cstormpy as cs
 from cstormpy.control import OwnLaw
@@ -199,3 +199,19 @@ def test_a_gradient_tells_what_laws_note_of_the_run(law, name, T, told):
     bd.connect(controller.tau, plant.tau)
     notes = sim.gradient(bd, lambda out: out.x[-1, 0], [name], T=T, solver="RK4", dt=0.01).notes
     assert [note.partition(" how")[0] for note in notes] == [told] * bool(told)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_each_run_begins_in_the_phase_that_a_law_was_made_in(engine):
+    """Where the law has no `start`: else a second run began in the phase of the first one's end, as gradients did."""
+    law = Phased(ACROBOT)
+    sim, bd = controlled(law, engine)
+    once = sim.run(bd, T=1.5)
+    assert len(once.events) == 1 and law.mode == 1
+    assert np.array_equal(sim.run(bd, T=1.5).x, once.x)
+    assert np.array_equal(sim.run(controlled(law, engine)[1], T=1.5).x, once.x)
+    assert not sim.run(bd, T=0.1, start=once).events and law.mode == 1  # which goes on
+    found = sim.gradient(bd, "plant.elbow.q", ["plant.elbow.q"], T=1.5)
+    ends = [sim.run(bd, T=1.5, start=[0.3, 0.2 + h, 0.0, 0.0], rtol=1e-9, atol=1e-11).x[-1, 1] for h in (1e-4, -1e-4)]
+    assert found.cost == pytest.approx(once.x[-1, 1], rel=1e-9)
+    assert found.gradient[0] == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-3)

@@ -111,6 +111,8 @@ class LawSet:
         self.names = tuple(self.laws)
         self._each = tuple(self.laws.values())
         self._notes = tuple(map(Notes, self._each))
+        for law in self._each:  # kept by the law, which may have been in a run of other laws since
+            law.__dict__.setdefault("_first_phase", (law.mode, law.begun))
         self.phase_names = tuple(dict.fromkeys(phase for law in self._each for phase in law.modes))
         self._phases = [[self.phase_names.index(phase) for phase in law.modes] for law in self._each]
         motors = self._each[0].motors
@@ -164,8 +166,13 @@ class LawSet:
         return tau if self.limit is None else clipped(tau, self.limit)
 
     def begin(self, t: float, q: Array, qd: Array, law: str | int | None = None) -> None:
-        """Begin a run, with the active law or another one: no blend, and the phase that fits the state."""
+        """Begin a run, with the active law or another one: no blend, and the phase that fits the state.
+
+        Laws that do not say which one that is begin in the phase they were made in, whatever a run before left.
+        """
         active = self.active if law is None else self.number(law)
+        for each in self._each:
+            each.mode, each.begun = each.__dict__["_first_phase"]
         self._notes[active].start(t, q, qd)
         self.active, self.since, self.until = active, t, t
         self.step.fill(0.0)

@@ -165,8 +165,7 @@ class Law(metaclass=_LawClass):
         return 1.0 if margin is None else margin
 
     def start(self, t: float, q: Array, qd: Array) -> None:
-        """Choose the phase that fits a state, as a run begins or the law takes over: here the first one."""
-        self.mode = 0
+        """Choose the phase that fits a state, as the law takes over, or a run begins: in the phase it was made in."""
 
     def margin(self, t: float, q: Array, qd: Array) -> float | None:
         """Return a number that is positive until the law wants to change its phase; None: it never does."""

@@ -28,11 +28,13 @@ _REASONS = {
     3: "the quadratic subproblem did not converge",
     4: "the constraints contradict one another",
     5: "a singular matrix in the quadratic subproblem",
-    6: "the equations depend on one another; solver='gauss-newton' takes such",
-    7: "the equations depend on one another; solver='gauss-newton' takes such",
+    6: "a singular matrix in the quadratic subproblem",
+    7: "a singular matrix in the quadratic subproblem",
     8: "no descent along the search direction",
     9: "the most iterations were made",
 }
+_SINGULAR = (6, 7)
+_DEPENDENT = "the equations depend on one another; solver='gauss-newton' takes such"
 
 
 class _Found(Exception):
@@ -96,7 +98,10 @@ def solve_slsqp(
         again = status in (4, 8) and moved and watch.count < iterations
         if not again or abs(programme.cost(x) - before) <= tolerance * max(1.0, abs(before)):
             break
-    return x, status == 0, _REASONS.get(status, str(found.message)), watch.count
+    reason = _REASONS.get(status, str(found.message))
+    if status in _SINGULAR and (programme.lower == programme.upper).any():
+        reason = _DEPENDENT
+    return x, status == 0, reason, watch.count
 
 
 def _kept_anyway(programme: Scaled, x: Array) -> NDArray[np.bool_]:

@@ -24,6 +24,8 @@ from cstormpy.simulation.recording import find_signals
 REACHED = 1e-9
 #: What has no slope larger than this part of the largest is not felt.
 _FELT = 1e-12
+#: The first implicit step [s] by which a diagram comes to rest where a search fails, and how many there are at most.
+_FIRST_STEP, _MOST_STEPS = 0.02, 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +270,37 @@ def _solve(
             return found, look(found), reached
     # where the slopes have not full rank, exact steps are as long as the trust region and may step over a point; those
     # by lsmr, of two numbers or more, are as long as they have to be
+    found = whole
     for steps in ("exact", "lsmr", "exact") if every.size > 1 else ("exact",):
-        whole, done = search(whole, every, steps)
+        found, done = search(found, every, steps)
         if done:
+            return found, look(found), reached
+    settled = _settled(look, whole, wanted, reached) if not start.size and free[wanted.rates].all() else whole
+    if settled is not whole:
+        settled, done = search(settled, every, "exact")
+        found = settled if done else found
+    return found, look(found), reached
+
+
+def _settled(look: Any, begin: Array, wanted: _Conditions, reached: float) -> Array:
+    """Return where the diagram comes to rest by implicit steps that grow as its rates fall, or the beginning.
+
+    A search for the least residual may end where a speed, which is a rate itself, makes up for an acceleration.
+    """
+    at, v = wanted.rates, begin.copy()
+    step, before = _FIRST_STEP, np.inf
+    for _ in range(_MOST_STEPS):
+        try:
+            j = look(v)
+            rate = j.rate[at] - wanted.wanted
+            size = float(np.abs(rate).max(initial=0.0))
+            if size <= reached:
+                return v
+            step *= float(np.clip(before / size, 0.5, 2.0)) if np.isfinite(before) else 1.0
+            v[at] += np.linalg.solve(np.eye(at.size) / step - j.A[np.ix_(at, at)], rate)
+        except (CstormError, np.linalg.LinAlgError):
             break
-    return whole, look(whole), reached
+        if not np.isfinite(v).all():
+            break
+        before = size
+    return begin

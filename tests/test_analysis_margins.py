@@ -141,6 +141,25 @@ def test_a_sampled_loop_is_judged_with_its_clock(sim, at):
     assert sim.margins(bd, at=[at], dt=0.1).delay == found.delay
 
 
+def test_a_cut_loop_is_held_at_what_the_ticks_give(sim):
+    """Not at what a ZOH holds before its first tick: without its torque an arm has another linear model."""
+    mech, rest = cs.library.planar_2r(damping=0.1), np.array([0.4, 0.7])
+    load = mech.gravity_load(rest)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=rest, name="plant")
+    law = bd.FUNCTION(lambda q, qd: load - 15.0 * (q - rest) - 2.0 * qd, nin=2, name="law")
+    held = bd.ZOH(bd.clock(0.02, "s"), x0=[0.0, 0.0], name="held")
+    for wire in ((plant.q, law[0]), (plant.qd, law[1]), (law, held), (held, plant.tau)):
+        bd.connect(*wire)
+    model = sim.linearize(bd, inputs=["held"], outputs=["held"], opened=["held"], dt=0.02)
+    np.testing.assert_allclose([model.u, model.y], [load, load], rtol=1e-12)
+    first, *others = [sim.margins(bd, at=[at]) for at in ("law", "held", "plant.tau")]
+    assert first.stable
+    for found in others:
+        np.testing.assert_allclose(found.gain, first.gain, rtol=1e-9)
+        np.testing.assert_allclose([found.phase, found.delay], [first.phase, first.delay], rtol=1e-9)
+
+
 def test_a_loop_of_two_rates_is_cut_where_one_clock_samples(sim):
     """Cut at the slow gain, z = 1 − (K + 3) dt + …; what moves between the ticks can not be cut by holding it."""
     bd = sampled_loop(sim, more=[(-3.0, 0.0)])

@@ -16,7 +16,7 @@ from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
-from cstormpy.simulation.analysis.ports import feed_open_inputs, find_outputs, find_ports
+from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_outputs, find_ports
 from cstormpy.simulation.analysis.sampled import whole_period
 from cstormpy.simulation.named_states import numbers
 from cstormpy.simulation.recording import Signal
@@ -311,6 +311,8 @@ def linearize(
         state[:] = diagram.shut(state)
         moved, shut = chosen_inputs(bd, inputs, u, opened, who, named)
         given = moved + shut
+        if period is not None and bd.clocklist:
+            _hold_what_ticks(diagram, given, t, state, period)
         watched = find_outputs(bd, outputs, f"{who}: {'at' if cut else 'outputs'}")
         model = make_model(diagram, given, watched)
         if not model.exact:
@@ -344,6 +346,17 @@ def linearize(
             differenced=tuple(model.differenced),
             captions=_captions(bd, [*(i.signal for i in moved), *watched]),
         )
+
+
+def _hold_what_ticks(diagram: Any, inputs: list[Input], t: float, x: Array, dt: float) -> None:
+    """Have inputs that are held without a value told hold what arrives after the ticks at the beginning of a period."""
+    waiting = [i for i in inputs if i.held and not i.told]
+    if waiting:
+        arrives = make_model(diagram, [], [arriving(diagram.bd, i.signal) for i in waiting])
+        ends = np.cumsum([i.value.size for i in waiting])[:-1]
+        found = whole_period(arrives, t, x, np.zeros(0), dt).y
+        for given, value in zip(waiting, np.split(found, ends), strict=True):
+            given.value = value
 
 
 def _captions(bd: Any, signals: list[Signal]) -> dict[str, str]:
@@ -386,7 +399,7 @@ def chosen_inputs(
             given.held = True
             given.value = np.ravel(np.asarray(given.signal.slot.value, dtype=float)).copy()
         if given.signal.key in values:
-            given.value = values[given.signal.key]
+            given.value, given.told = values[given.signal.key], True
     known = {given.signal.key for given in found}
     return found, inputs_of([s for key, s in held.items() if key not in known], True, what)
 

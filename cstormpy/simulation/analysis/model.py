@@ -36,12 +36,15 @@ class Input:
     shape : tuple of int
     value : ndarray
         The signal at the point, flattened; of a signal that is moved the disturbance, zeros.
+    told : bool
+        Whether a user has given its value.
     """
 
     signal: Signal
     held: bool
     shape: tuple[int, ...]
     value: Array
+    told: bool = False
 
 
 @dataclass

@@ -101,16 +101,18 @@ def find_ports(bd: Any, given: Any, what: str) -> list[Signal]:
 
 def find_outputs(bd: Any, given: Any, what: str) -> list[Signal]:
     """Return the signals that a user names as outputs: those of `find_ports`, of an input port what is wired to it."""
-    return [_wired(bd, s) if isinstance(s, InputPort) else s for s in find_ports(bd, given, what)]
+    return [arriving(bd, s) for s in find_ports(bd, given, what)]
 
 
-def _wired(bd: Any, entered: InputPort) -> Signal:
-    """Return the output that is wired to an input port, under the name of the port."""
+def arriving(bd: Any, signal: Signal) -> Signal:
+    """Return the output that is wired to an input port, under the name of the port; an output itself."""
+    if not isinstance(signal, InputPort):
+        return signal
     block, port = next(
-        (b, port) for b in bd.blocklist for port, slot in enumerate(b._outport_slots) if slot is entered.slot
+        (b, port) for b in bd.blocklist for port, slot in enumerate(b._outport_slots) if slot is signal.slot
     )
     found = Signal(block, port)
-    found.name = entered.name
+    found.name = signal.name
     return found
 
 

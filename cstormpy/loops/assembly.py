@@ -165,17 +165,17 @@ def without_opening(mech: Linkage, found: Closure) -> Closure:
     more singular values than in these, as small as the opening, of which a pseudoinverse makes forces that nothing
     asks for. What they stand for is left out.
     """
-    U, sizes, _ = np.linalg.svd(found.A)
-    opening = OF_OPENING * np.abs(found.residual()).max(axis=1, initial=0.0, keepdims=True)
-    counts = np.zeros((len(U), found.m), dtype=bool)
-    counts[:, : sizes.shape[1]] = sizes > opening * sizes[:, :1]
-    if counts.all():
-        return found
     try:
-        counts[:, : len(independent_rows(mech))] = True
+        rank = len(independent_rows(mech))
     except InvalidValue:  # no other posture is known
         return found
-    if counts.all():
+    if rank == found.m:
+        return found
+    U, sizes, _ = np.linalg.svd(found.A, full_matrices=False)
+    opening = OF_OPENING * np.abs(found.residual()).max(axis=1, initial=0.0, keepdims=True)
+    counts = sizes > opening * sizes[:, :1]
+    counts[:, :rank] = True
+    if counts.all() and counts.shape[1] == found.m:
         return found
     return replace(found, span=(U * counts[:, None]) @ np.swapaxes(U, -1, -2))
 
@@ -448,11 +448,17 @@ def _projected(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) ->
 
 
 def _metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
-    """Return L with L Lᵀ the inverse of the free joints' mass matrix; one that moves no mass counts as of little."""
+    """Return L with L Lᵀ the inverse of the free joints' mass matrix; one that moves no mass counts as of little.
+
+    Of numbers that no body has, as a fit may come upon, all joints count the same.
+    """
     M = inertial(mech.tree, q).mass_matrix[..., free, :][..., free]
     f = M.shape[-1]
     least = 1e-13 * np.maximum(np.trace(M, axis1=-2, axis2=-1) / max(f, 1), np.finfo(float).tiny)
-    root = np.linalg.cholesky(M + least[..., None, None] * np.eye(f))
+    try:
+        root = np.linalg.cholesky(M + least[..., None, None] * np.eye(f))
+    except np.linalg.LinAlgError:
+        root = np.broadcast_to(np.eye(f), M.shape)
     return np.asarray(np.swapaxes(np.linalg.inv(root), -1, -2))
 
 

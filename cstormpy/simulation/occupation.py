@@ -26,6 +26,24 @@ class Occupation:
         return Occupation, ()
 
 
+class occupied:
+    """Within, a diagram is this thread's, or it is refused in the name of who asks."""
+
+    def __init__(self, bd: Any, who: str) -> None:
+        self._lock = bd.__dict__.setdefault(_KEPT, Occupation()).lock
+        self._bd, self._who = bd, who
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            raise DiagramError(
+                f"{self._who}: another thread uses diagram {str(self._bd.name)!r} now, whose blocks hold the signals "
+                "of one run; give each thread its own, as copy.deepcopy(bd), or leave the threads to sim.sweep"
+            )
+
+    def __exit__(self, *raised: object) -> None:
+        self._lock.release()
+
+
 def by_one_thread(method: F) -> F:
     """Have a method of a simulation refuse a diagram that another thread runs or analyses now."""
 
@@ -34,15 +52,7 @@ def by_one_thread(method: F) -> F:
         bd: Any = args[0] if args else kwargs.get("bd")
         if not hasattr(bd, "blocklist"):
             return method(self, *args, **kwargs)  # which says what is wrong
-        lock = bd.__dict__.setdefault(_KEPT, Occupation()).lock
-        if not lock.acquire(blocking=False):
-            raise DiagramError(
-                f"{method.__name__}: another thread uses diagram {str(bd.name)!r} now, whose blocks hold the signals "
-                "of one run; give each thread its own, as copy.deepcopy(bd), or leave the threads to sim.sweep"
-            )
-        try:
+        with occupied(bd, method.__name__):
             return method(self, *args, **kwargs)
-        finally:
-            lock.release()
 
     return cast("F", guarded)

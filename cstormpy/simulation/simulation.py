@@ -28,7 +28,7 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.limits import say_limits_left
 from cstormpy.simulation.live_session import LiveSession, check_pace, wants_window
-from cstormpy.simulation.occupation import by_one_thread
+from cstormpy.simulation.occupation import occupied
 from cstormpy.simulation.outcome import UnreadResult, result_of, write_figures
 from cstormpy.simulation.palette import kept_table, our_blocks, quiet
 from cstormpy.simulation.panes import find_panes
@@ -150,7 +150,6 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         source = file_path(path)
         return load_bd(self.blockdiagram(source.stem), source, flag(trust, "trust"))
 
-    @by_one_thread
     @tells_arguments(
         engine="it is of all runs: Simulation(engine=...)",
         x0="begin at a state by start=x, or give the blocks their states, as q0= of a plant",
@@ -281,7 +280,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         began = time.perf_counter()
         out: Result | None = None
         try:
-            with Interrupts() as interrupts, self._feed(bd, wanted, threaded) as feed:
+            with Interrupts() as interrupts, occupied(bd, "run"), self._feed(bd, wanted, threaded) as feed:
                 compile_diagram(bd)
                 diagram = Diagram(bd)
                 simstate = RunState(diagram)

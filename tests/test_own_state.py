@@ -12,7 +12,7 @@ import types
 import numpy as np
 import pytest
 from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
-from own_laws import Phased, controlled
+from own_laws import controlled
 
 import cstormpy as cs
 
@@ -380,13 +380,3 @@ def test_a_block_that_writes_into_what_it_is_given_changes_no_signal_of_others(k
     out = sim.run(bd, T=1.0, dt=0.25, watch=["block", "beside"], rtol=1e-9)
     np.testing.assert_allclose(out.signal("block")[-1], EXPECTED[kind], rtol=1e-7)
     np.testing.assert_allclose(out.signal("beside")[-1], [0.5, -0.25])
-
-
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
-def test_each_run_begins_in_the_first_phase_of_a_law(engine):
-    """The second run of a law without a `start` began in the phase in which the first had ended."""
-    sim, bd = controlled(Phased(cs.library.acrobot()), engine)
-    one, two = (sim.run(bd, T=2.0) for _ in range(2))
-    assert len(one.events) == len(two.events) == 1
-    np.testing.assert_array_equal(one.x[-1], two.x[-1])
-    assert sim.run(bd, T=0.1, start=one).events == []  # which goes on in the phase that it has

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 
 LEAST = 1e-9
 """A singular value of A below this part of the greatest counts as zero."""
-
-OF_OPENING = 100.0
-"""A singular value of dependent constraints that is no greater than this times their opening is its doing."""
 
 CLOSED = 1e-3
 """A state is refused as open if it misses a loop by more [m, rad, or that a second and unit of rate]: a differenced
@@ -156,28 +152,6 @@ def are_felt(mech: Linkage, passive: NDArray[np.bool_]) -> bool:
     """Tell whether independent constraints are so for passive joints too: else active ones contradict one another."""
     rows, q = independent_rows(mech), regular_posture(mech)
     return len(_independent(closure_of(mech, q[None]).A[0][:, passive])) == len(rows)
-
-
-def without_opening(mech: Linkage, found: Closure) -> Closure:
-    """Return the constraints without what their opening adds where they are dependent.
-
-    Dependent ones, as those of a spherical linkage, are so in closed states alone. In one that is a little open A has
-    more singular values than in these, as small as the opening, of which a pseudoinverse makes forces that nothing
-    asks for. What they stand for is left out.
-    """
-    try:
-        rank = len(independent_rows(mech))
-    except InvalidValue:  # no other posture is known
-        return found
-    if rank == found.m:
-        return found
-    U, sizes, _ = np.linalg.svd(found.A, full_matrices=False)
-    opening = OF_OPENING * np.abs(found.residual()).max(axis=1, initial=0.0, keepdims=True)
-    counts = sizes > opening * sizes[:, :1]
-    counts[:, :rank] = True
-    if counts.all() and counts.shape[1] == found.m:
-        return found
-    return replace(found, span=(U * counts[:, None]) @ np.swapaxes(U, -1, -2))
 
 
 def written_rows(mech: Linkage, active: NDArray[np.bool_]) -> list[int]:

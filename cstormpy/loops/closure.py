@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 class Closure:
     """All loops and constraints in some samples.
 
-    `span` (N, m, m), if given, projects the constraints on those that count; see `loops.assembly.without_opening`.
+    `span` (N, m, m), if given, projects the constraints on those that count; see `loops.opening.without_opening`.
     """
 
     n: int

@@ -37,8 +37,9 @@ from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import SingularInertia
 from cstormpy.linkage.components import Component
 from cstormpy.linkage.tables import STILL
-from cstormpy.loops.assembly import LEAST, without_opening
+from cstormpy.loops.assembly import LEAST
 from cstormpy.loops.closure import closure_of
+from cstormpy.loops.opening import without_opening
 from cstormpy.loops.parameters import constraint_rates
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.torque_rates import torque_rates

@@ -32,7 +32,7 @@ from cstormpy.dynamics.hybrid import Together
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.components import LoopFrame, Shift
 from cstormpy.linkage.loops import Loop
-from cstormpy.loops.assembly import is_carried, refuse_open, without_opening
+from cstormpy.loops.assembly import is_carried, refuse_open
 from cstormpy.loops.carried import OpenChain
 from cstormpy.loops.chains import cross
 from cstormpy.loops.closure import Closure, closure_of, held_closure_of
@@ -45,6 +45,7 @@ from cstormpy.loops.dynamics import (
     wanted_accelerations,
     with_least_torque,
 )
+from cstormpy.loops.opening import without_opening
 from cstormpy.loops.redundancy import Redundancy, unfelt_change, weights_of
 from cstormpy.loops.sensitivity import ClosedSensitivity, closed_sensitivity, written_multipliers
 from cstormpy.sensitivity.held_joints import Held

@@ -33,7 +33,7 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import LEAST, is_carried, refuse_open, without_opening, written_rows
+from cstormpy.loops.assembly import LEAST, is_carried, refuse_open, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain, side_by_side
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import (
@@ -48,6 +48,7 @@ from cstormpy.loops.dynamics import (
     wanted_accelerations,
     with_least_torque,
 )
+from cstormpy.loops.opening import without_opening
 from cstormpy.loops.redundancy import Redundancy, pseudoinverse, unfelt_change, weights_of
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 

@@ -34,7 +34,7 @@ def numbers(value: Any, size: int, what: str) -> Array:
 
 
 def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
-    """Return a state from an array, from values by the names of states or blocks, or from a saved state's file."""
+    """Return a state from an array, or from values by the names of states or blocks; else another one."""
     if x is None:
         return otherwise
     if not isinstance(x, Mapping):

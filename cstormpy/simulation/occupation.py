@@ -30,7 +30,8 @@ class occupied:
     """Within, a diagram is this thread's, or it is refused in the name of who asks."""
 
     def __init__(self, bd: Any, who: str) -> None:
-        self._lock = bd.__dict__.setdefault(_KEPT, Occupation()).lock
+        kept = bd.__dict__.get(_KEPT) or bd.__dict__.setdefault(_KEPT, Occupation())
+        self._lock = kept.lock
         self._bd, self._who = bd, who
 
     def __enter__(self) -> None:

@@ -228,6 +228,8 @@ class LinearModel:
         return "\n".join(lines)
 
 
+#: A pole slower than this part of the fastest one is what roundings make of two integrators.
+SLOW = 1e-7
 #: So many roundings may stand in one entry of a matrix that comes of a diagram, and in all of it.
 _ROUNDINGS, _ALL_ROUNDINGS = 4.0, 100.0
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue, ShapeError, shown
-from cstormpy.simulation.analysis.linear import LinearModel, linearize
+from cstormpy.simulation.analysis.linear import SLOW, LinearModel, linearize
 
 Complex = NDArray[np.complex128]
 
@@ -20,9 +20,6 @@ _LEAST_POINTS, _PER_DECADE = 200, 30
 _CLOSE, _NONE = 1e-6, 1e-9
 #: So near to 0 a function is 0, also where it does not change its sign.
 _TOUCHING = 1e-12
-#: What is slower than this part of the fastest pole is what roundings make of two integrators; what is faster than as
-#: many times it, what they make of infinity.
-_SLOW = 1e-7
 
 #: What is told of each loop.
 _EACH = "gain", "gain_at", "phase", "phase_at", "delay", "delay_at", "distance", "distance_at"
@@ -138,7 +135,7 @@ def margins_of(model: LinearModel, feedback: float) -> Margins:
     idle = tuple(name for name, loop in zip(model.inputs, loops, strict=True) if loop.idle())
     together, together_at = _distance(whole)
     columns = {name: np.array(found) for name, found in zip(_EACH, zip(*each, strict=True), strict=True)}
-    stable = whole.closed().stable() and together > _SLOW
+    stable = whole.closed().stable() and together > SLOW
     return Margins(model.inputs, stable, idle, **columns, together=together, together_at=together_at)
 
 
@@ -187,8 +184,8 @@ class _System:
         values = np.linalg.eigvals(self.A)
         size = np.abs(values)
         if self.dt is not None:
-            return bool((size < 1.0 + _SLOW).all())
-        return bool((values.real < _SLOW * size.max(initial=0.0)).all())
+            return bool((size < 1.0 + SLOW).all())
+        return bool((values.real < SLOW * size.max(initial=0.0)).all())
 
     def idle(self) -> bool:
         """Return whether its inputs move none of its outputs."""
@@ -304,11 +301,14 @@ def _zeros(loop: _System, candidates: Array, of: Any) -> Array:
 
 
 def _grid(loop: _System, *about: float) -> Array:
-    """Return frequencies about poles and others, the means of each two neighbours, and two decades at either end."""
+    """Return frequencies about poles and others, the means of each two neighbours, and two decades at either end.
+
+    What is as much faster than all poles as `SLOW` is slower is what roundings make of infinity.
+    """
     poles, last = loop.frequencies(), loop.last()
     fastest = float(poles.max(initial=0.0)) or min(1.0, last / 2.0)
     there = np.concatenate([poles, about, [min(fastest, last / 2.0)]])
-    there = np.unique(there[(there > _SLOW * fastest) & (there < fastest / _SLOW) & (there < last)])
+    there = np.unique(there[(there > SLOW * fastest) & (there < fastest / SLOW) & (there < last)])
     low, high = there[0] / 100.0, min(there[-1] * 100.0, last)
     whole = np.unique(np.concatenate([[low], there, [high]]))
     between = np.sqrt(whole[1:] * whole[:-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,8 @@ from numpy.typing import ArrayLike
 from cstormpy.arguments import one_of
 from cstormpy.arrays import Array, describe, is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
+from cstormpy.simulation.analysis.linear import SLOW, LinearModel
 from cstormpy.simulation.run_data import add_legend
-
-if TYPE_CHECKING:
-    from cstormpy.simulation.analysis.linear import LinearModel
 
 #: A response lasts so many of the slowest time constants, or periods of the slowest swing that does not decay, and no
 #: more than so many of the fastest growth.
@@ -131,8 +129,6 @@ KINDS = ("bode", "step")
 _DECADES = 2.0
 #: So many frequencies, of which none is a pole that is there alone, two of three decades from the first.
 _POINTS = 401
-#: A pole slower than this part of the fastest one is what roundings make of two integrators.
-_SLOW = 1e-7
 #: Up to this part of half its rate a sampled model is drawn.
 _OF_HALF_RATE = 0.98
 #: How near to half a turn a phase is taken as one [rad].
@@ -192,7 +188,7 @@ def frequencies_of(model: LinearModel) -> Array:
     """
     sizes = model.frequency
     there = sizes[np.isfinite(sizes)]
-    there = there[there > max(1e-9, _SLOW * there.max(initial=0.0))]
+    there = there[there > max(1e-9, SLOW * there.max(initial=0.0))]
     low, high = (float(there.min()), float(there.max())) if there.size else (1.0, 1.0)
     last = np.log10(high) + _DECADES / 2.0
     if model.dt is not None:

@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Measured(NamedTuple):
     """Measures of one signal; NaN stands for what it does not have, as the rise of one that ends where it starts.
 

@@ -65,7 +65,11 @@ def test_describing_a_mechanism_compiles_nothing():
 def test_every_exported_name_resolves():
     for name in cstormpy.__all__:
         assert getattr(cstormpy, name) is not None
-        assert name in dir(cstormpy)
+
+
+@pytest.mark.parametrize("module", [cstormpy, cstormpy.library, cstormpy.measures], ids=lambda module: module.__name__)
+def test_completion_offers_what_is_exported_alone(module):
+    assert dir(module) == sorted(module.__all__)
 
 
 def test_exported_names_are_those_of_their_homes():

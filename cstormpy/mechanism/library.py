@@ -64,6 +64,10 @@ _MAKERS: tuple[Callable[..., Mechanism], ...] = (
 )
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def names() -> tuple[str, ...]:
     """Return the names of the ready mechanisms, from simple to large.
 

@@ -25,14 +25,14 @@ def test_a_simulation_says_how_it_runs_diagrams():
     assert str(sim) == "Simulation(engine='compiled', live=False, graphics=False, hold=True, progress=False)"
 
 
-def refused(sim, bd, *parts):
-    """Check that a diagram is refused with a message that holds some parts; twice, the second time all the same."""
+def refused(sim, bd, *parts, ours=True):
+    """Check that a diagram is refused with a message that holds some parts, when it runs and, ours, is compiled."""
     messages = []
-    for _ in range(2):
+    for ask in (lambda: sim.run(bd, 1.0), bd.compile if ours else lambda: sim.run(bd, 1.0), lambda: sim.run(bd, 1.0)):
         with pytest.raises(cs.DiagramError) as caught:
-            sim.run(bd, 1.0)
+            ask()
         messages.append(str(caught.value))
-    assert messages[0] == messages[1]
+    assert messages[0] == messages[1] == messages[2]
     for part in parts:
         assert part in messages[0], messages[0]
     return messages[0]
@@ -86,7 +86,7 @@ def test_a_port_that_does_not_exist(sim):
 def test_a_port_that_does_not_exist_on_a_diagram_of_bdsim(sim):
     bd = plain().blockdiagram()
     bd.connect(bd.CONSTANT(1.0), bd.GAIN(1, name="k")[5])
-    refused(sim, bd, "block 'k' (GAIN) is wired at input port 5, but it has 1 inputs, counted from 0")
+    refused(sim, bd, "block 'k' (GAIN) is wired at input port 5, but it has 1 inputs, counted from 0", ours=False)
 
 
 def unwired(bd, start, end, *parts, error=cs.DiagramError):
@@ -285,10 +285,16 @@ def test_wires_and_blocks_added_after_a_run(sim):
 def test_a_diagram_compiled_by_the_user(sim, capsys):
     bd = sim.blockdiagram()
     feedback(bd)
-    bd.compile()
-    capsys.readouterr()
+    unread = bd.GAIN(2, name="unread")
+    bd.connect(bd.STEP(), unread)
+    assert bd.compile()
     assert sim.run(bd, 1.0).status == "finished"
     assert capsys.readouterr().out == ""
+    bd.compile(verbose=True)
+    assert "Recompiling" in capsys.readouterr().out
+    bd.connect(bd.FUNCTION(lambda: 1 / 0, nin=0, name="broken"), bd.NULL())
+    with pytest.raises(cs.BlockError, match=r"^block 'broken' \(FUNCTION\), output: ZeroDivisionError"):
+        bd.compile()
 
 
 def test_the_same_diagram_under_two_simulations():

@@ -10,11 +10,12 @@ import functools
 import operator
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from bdsim import BlockDiagram
 from bdsim.block import Block
 from bdsim.connect import EndPlug, Plug, StartPlug, Wire
+from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arguments import option, positive
 from cstormpy.arrays import real_number
@@ -24,7 +25,7 @@ from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.block_maker import BlockMaker
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
-from cstormpy.simulation.wiring import describe, remember_subsystems, subsystems, written
+from cstormpy.simulation.wiring import compile_anew, describe, raise_block_failed, written
 
 
 class WiredDiagram(BlockDiagram):
@@ -136,12 +137,30 @@ class WiredDiagram(BlockDiagram):
         positive(arg, "clock")
         return super().clock(arg, option(unit, "clock: unit", ("s", "ms", "Hz")), real_number(offset, "offset"), name)
 
-    def compile(self, *args: Any, **options: Any) -> Any:
-        """Prepare for a run, in which the blocks of subsystems stand beside the others."""
-        inside = subsystems(self)
-        done = super().compile(*args, **options)
-        remember_subsystems(inside)
-        return done
+    def compile(
+        self,
+        subsystem: bool = False,
+        doimport: bool = True,
+        evaluate: bool = True,
+        report: bool = False,
+        verbose: bool = False,
+    ) -> bool:
+        """Prepare for a run, as a run does by itself; the blocks of subsystems stand beside the others then.
+
+        Raises
+        ------
+        DiagramError, BlockError
+            Where a run would raise them.
+        """
+        said = compile_anew(self, subsystem=subsystem, doimport=doimport, report=report, verbose=verbose)
+        if report or verbose:
+            print(said, end="")
+        if evaluate:
+            self.evaluate(self.initial_state_map(), 0.0, sinks=False)
+        return self.compiled
+
+    def _handle_block_runtime_error(self, err: BlockRuntimeError) -> NoReturn:
+        raise_block_failed(err)
 
     def connect(self, start: Any, *ends: Any, name: str | None = None) -> None:
         """Connect the outputs of a block, or some of them, to as many inputs.

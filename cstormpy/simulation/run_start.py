@@ -13,10 +13,11 @@ from bdsim.blocks.sinks import Stop, Watch
 from bdsim.blocks.sources import WaveForm
 from bdsim.exceptions import BlockRuntimeError
 
-from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, shown
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.palette import quiet
 from cstormpy.simulation.step_control import SAME_TIME
+from cstormpy.simulation.wiring import raise_block_failed
 
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
@@ -110,11 +111,7 @@ def failures_named() -> Iterator[None]:
     try:
         yield
     except BlockRuntimeError as error:
-        if isinstance(error.cause, CstormError):
-            raise error.cause from None
-        raise BlockError(
-            f"block {error.block.name!r}, {error.operation}: {type(error.cause).__name__}: {error.cause}"
-        ) from error.cause
+        raise_block_failed(error)
 
 
 def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:

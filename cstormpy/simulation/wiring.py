@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
+from bdsim import BlockDiagram
 from bdsim.block import SubsystemBlock
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arrays import as_floats
-from cstormpy.errors import CstormError, DiagramError, InvalidType, shown
+from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, shown
 from cstormpy.simulation.palette import quiet
 
 
@@ -64,8 +65,18 @@ def compile_diagram(bd: Any) -> None:
         Where an input is open or driven twice, where function blocks form a loop, where a block refuses its
         parameters, or where the diagram is empty.
     """
-    if bd.compiled and bd.nblocks == len(bd.blocklist) and bd.nwires == len(bd.wirelist):
-        return
+    if not (bd.compiled and bd.nblocks == len(bd.blocklist) and bd.nwires == len(bd.wirelist)):
+        compile_anew(bd)
+
+
+def compile_anew(bd: Any, **options: Any) -> str:
+    """Compile a diagram as `compile_diagram` does, also one that is compiled, without a look at any output.
+
+    Returns
+    -------
+    str
+        What bdsim prints.
+    """
     if not bd.blocklist:
         raise DiagramError(f"diagram {bd.name!r}: has no blocks; make some, as in bd.GAIN(2)")
     _check_ports(bd)
@@ -75,11 +86,21 @@ def compile_diagram(bd: Any) -> None:
     inside = subsystems(bd)
     try:
         with quiet() as printed:
-            bd.compile(evaluate=False)
+            BlockDiagram.compile(bd, evaluate=False, **options)
     except (RuntimeError, AssertionError, ValueError, TypeError) as error:
         raise _explain(bd, error, printed.getvalue()) from error
     remember_subsystems(inside)
     bd.nblocks, bd.nwires = len(bd.blocklist), len(bd.wirelist)
+    return printed.getvalue()
+
+
+def raise_block_failed(error: BlockRuntimeError) -> NoReturn:
+    """Raise our error for a block that failed where bdsim asked it."""
+    if isinstance(error.cause, CstormError):
+        raise error.cause from None
+    raise BlockError(
+        f"{describe(error.block)}, {error.operation}: {type(error.cause).__name__}: {error.cause}"
+    ) from error.cause
 
 
 def subsystems(bd: Any) -> list[Any]:
@@ -192,8 +213,6 @@ def _explain(bd: Any, error: Exception, printed: str) -> CstormError:
     cause: BaseException | None = error.__cause__ or error
     if isinstance(cause, CstormError):
         return cause
-    if isinstance(error, BlockRuntimeError) and isinstance(error.cause, CstormError):
-        return error.cause
     loop = next(_loops(bd), None)
     if loop is not None:
         path = " -> ".join(describe(block) for block in loop)

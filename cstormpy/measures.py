@@ -36,12 +36,18 @@ __all__ = [
 ]
 
 
+#: The way of a signal that ends where it starts, as a part of what it moves, at most: more is no error of a run.
+_NO_WAY = 1e-3
+
+
 def __dir__() -> list[str]:
     return __all__
 
 
 class Measured(NamedTuple):
     """Measures of one signal; NaN stands for what it does not have, as the rise of one that ends where it starts.
+
+    One does so whose way from the first value to the last is less than a thousandth of what it moves between.
 
     Attributes
     ----------
@@ -156,7 +162,8 @@ def measured(t: ArrayLike, y: ArrayLike, *, held: bool = False) -> Measured:
         time, value = np.repeat(time, 2)[1:], np.repeat(value, 2)[:-1]
     highest, when = peak(time, value)
     ways = (math.nan, math.nan, math.nan)
-    if value[0] != value[-1]:
+    moved = value / (abs(highest) or 1.0)
+    if abs(moved[-1] - moved[0]) > _NO_WAY * np.ptp(moved):
         ways = (rise_time(time, value), settling_time(time, value), overshoot(time, value))
     return Measured(rms(time, value), highest, when, float(value[-1]), *ways)
 

@@ -55,6 +55,14 @@ def test_a_response_that_goes_the_wrong_way_first():
     assert measures.undershoot(T, y, start=0.0, final=1.0) == pytest.approx(-lowest, abs=H**2)
 
 
+@pytest.mark.parametrize(("final", "is_way"), [(0.0, False), (1e-4, False), (1e-2, True)])
+def test_what_swings_and_comes_back_has_no_way(final, is_way):
+    """Its overshoot was some billions of percent, of what a run's tolerance leaves of a rate that comes to rest."""
+    found = measures.measured(T, 5.0 * np.exp(-T / 2) * np.sin(3 * T) + final * (1 - np.exp(-T)))
+    ways = [found.rise_time, found.settling_time, found.overshoot]
+    assert np.isfinite(ways).all() if is_way else np.isnan(ways).all()
+
+
 def test_root_mean_squares():
     turn = np.linspace(0.0, 2 * np.pi, 20_001)
     assert measures.rms(turn, 3 * np.sin(turn)) == pytest.approx(3 / math.sqrt(2), abs=1e-7)

@@ -40,9 +40,26 @@ def test_one_axis_gives_a_line():
 
 
 def test_an_array_gives_a_line_each():
-    (axes,) = made(lambda x: {"q": [x, 2 * x]}, {"x": X}).plot().axes
-    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["q [0]", "q [1]"]
-    np.testing.assert_allclose(axes.lines[1].get_ydata(), 2 * X)
+    sweep = made(lambda x: {"q": [x, 2 * x]}, {"x": X})
+    for labels, names in (({}, ["q[0]", "q[1]"]), ({"q": "way [m]"}, ["way [m] [0]", "way [m] [1]"])):
+        (axes,) = sweep.plot(labels=labels).axes
+        assert [t.get_text() for t in axes.get_legend().get_texts()] == names
+        np.testing.assert_allclose(axes.lines[1].get_ydata(), 2 * X)
+
+
+def test_final_values_are_called_by_their_joints_with_units(tmp_path):
+    cart = cs.library.cart_pole()
+    sim = cs.Simulation(progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cart, name="plant")
+    bd.connect(bd.CONSTANT([1.0]), plant.tau)
+    bd.connect(plant.q, bd.GAIN(2.0, name="twice"))
+    sim.sweep(bd, {"plant.cart.q": [0.0, 1.0]}, ["plant.q", "twice", "plant.pole.qd"], T=0.1).save(tmp_path / "s.jsonl")
+    sweep = cs.Sweep.read(tmp_path / "s.jsonl")
+    names = {"plant.q": ["plant.cart.q [m]", "plant.pole.q [rad]"], "twice": ["twice[0]", "twice[1]"]}
+    for name, called in names.items():
+        assert [t.get_text() for t in sweep.plot(name).axes[0].get_legend().get_texts()] == called
+    assert sweep.plot("plant.pole.qd").axes[0].get_ylabel() == "plant.pole.qd [rad/s]"
 
 
 def test_texts_stand_below_their_points():

@@ -43,7 +43,7 @@ def draw(sweep: Sweep, name: str | None, over: Any, at: Mapping[str, Any], label
         values, title = _cut(sweep, values, shown, at)
     columns = values.reshape(*values.shape[: len(shown) if sweep.grid else 1], -1)
     count = columns.shape[-1]
-    names = [labels.get(name, name)] if count == 1 else [f"{labels.get(name, name)} [{k}]" for k in range(count)]
+    names = _names(sweep, name, count, labels)
     if len(shown) == 1:
         figure, plot = plt.subplots(figsize=(WIDTH, HEIGHT), layout="constrained")
         _lines(plot, sweep, shown[0], columns, names)
@@ -62,6 +62,14 @@ def draw(sweep: Sweep, name: str | None, over: Any, at: Mapping[str, Any], label
     if title:
         figure.suptitle(title)
     return figure
+
+
+def _names(sweep: Sweep, name: str, count: int, labels: Mapping[str, str]) -> list[str]:
+    """Return what each number of what was measured is called."""
+    if name in labels:
+        return [labels[name]] if count == 1 else [f"{labels[name]} [{k}]" for k in range(count)]
+    known = sweep.labels.get(name, [])
+    return known if len(known) == count else [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
 
 
 def _check_types(name: Any, over: Any, at: Any, labels: Any) -> None:

@@ -11,6 +11,8 @@ from cstormpy.arrays import RAGGED, Array
 from cstormpy.errors import BlockError, CstormError, InvalidType, ShapeError, UnknownName, shown
 from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.recording import find_signals
+from cstormpy.simulation.units import coordinate_labels, mechanisms_of, units_of
+from cstormpy.simulation.wiring import declared_width
 
 #: What is kept of a run, by name.
 Measured = dict[str, Array]
@@ -45,6 +47,19 @@ class Final:
             names += ports
             watch += ports
         return Final(dict.fromkeys(names)), list(dict.fromkeys(watch))
+
+    def labels(self, bd: Any) -> dict[str, list[str]]:
+        """Return what figures call the numbers of each, "plant.elbow.q [rad]"; of those that a mechanism names."""
+        signals = find_signals(bd, [name for name in self.names if name not in bd.statenames])
+        widths = [(declared_width(signal.block, "outwidths", signal.port) or (0,))[0] for signal in signals]
+        mechanisms = mechanisms_of(bd.blocklist)
+        units = units_of(mechanisms, signals, [], widths)
+        found = {name: [f"{name} [{units[name]}]"] for name in self.names if name in units}
+        for signal, width in zip(signals, widths, strict=True):
+            names = coordinate_labels(signal, mechanisms[signal.block], width)
+            if names:
+                found[signal.name] = [f"{name} [{units[f'{signal.name}[{k}]']}]" for k, name in enumerate(names)]
+        return found
 
     def __call__(self, out: Any) -> dict[str, Any]:
         """Return the final value of each."""

@@ -196,6 +196,7 @@ def _sweep(job: Job, axes: Axes, count: int, how: SweepSettings) -> Sweep:
     check_twice(job.varied, bd)
     about = _about(job, bd)
     _watch(job, bd)
+    about["labels"] = job.measure.labels(bd) if isinstance(job.measure, Final) else {}
     check_pickling(job, axes, how.executor)
     log = None if how.resume is None else Log(how.resume, header(axes, about))
     records: dict[int, Record] = {} if log is None else log.records

@@ -71,6 +71,11 @@ class Sweep(Mapping[str, Array]):
         self._values = {name: v.reshape(*self.shape, *v.shape[1:]) for name, v in flat.items()}
 
     @property
+    def labels(self) -> Mapping[str, list[str]]:
+        """What figures call the numbers of what was measured, by its name, where a mechanism names them."""
+        return self._about.get("labels", {})
+
+    @property
     def value(self) -> Array:
         """The values of a measure that returns a number, or one array."""
         return self[VALUE] if VALUE in self._values or len(self._values) != 1 else next(iter(self._values.values()))
@@ -130,7 +135,7 @@ class Sweep(Mapping[str, Array]):
         at : dict of str to value, optional
             Where to cut the other axes of a grid, at the nearest value; the first unless given.
         labels : dict of str to str, optional
-            What stands beside axes and colours instead of the names, as in ``{"plant.elbow.q": "elbow [rad]"}``.
+            What stands beside axes and colours instead of the names, as in ``{"forearm.mass": "mass [kg]"}``.
 
         Returns
         -------

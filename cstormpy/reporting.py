@@ -31,6 +31,15 @@ def notice_once(text: str) -> None:
     notice(text)
 
 
+class Text(str):
+    """Text of several lines, which a console and a notebook show as it reads."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
     """Return the lines of a table; its columns stand at the right, but for some.
 

@@ -83,7 +83,9 @@ def test_functions_that_are_alike_and_remember_do_so_apart():
         bd.connect(bd.CONSTANT(size), kept)
         bd.connect(kept, bd.INTEGRATOR(name=f"sum{k}"))
     np.testing.assert_allclose(sim.run(bd, T=1.0).x[-1], [1.0, 3.0])
-    assert sim.explain(bd).count("numba: it reads 'largest', a list") == 2
+    told = sim.explain(bd)
+    assert told.count("numba: it reads 'largest', a list") == 2
+    assert repr(told) == told and repr(sim.source(bd)).startswith("# out[0]")  # as consoles and notebooks show them
 
 
 def test_a_function_that_writes_into_its_further_arguments_is_asked_in_python():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.colors import same_color
@@ -39,11 +40,13 @@ def test_names_stand_above_the_axes_of_a_solution():
         arm, duration=1.5, start=np.zeros(7), end=np.full(7, 0.2), objective=Effort(), points=6, limits=None
     )
     figure = solved.solve(iterations=2, refine=False, progress=False).plot()
+    assert plt.fignum_exists(figure.number)  # so that plt.show() shows it, as those of runs
     assert all(tick.is_integer() for tick in figure.axes[-1].get_xticks().tolist())  # they were parts of iterations
     figure.canvas.draw()
     for axes in (figure.axes[0], figure.axes[2]):
         assert axes.get_legend().get_window_extent().y0 >= axes.get_window_extent().y1 - 2.0
         assert axes.get_legend().get_window_extent().y1 <= figure.bbox.y1
+    plt.close(figure)
 
 
 def test_where_units_differ_each_name_has_its_own(axes):

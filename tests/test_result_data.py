@@ -191,8 +191,12 @@ def test_a_figure_of_the_states_where_nothing_was_watched():
     bd = sim.blockdiagram()
     plant = bd.HYBRIDDYNAMICS("pendulum", q0=[0.1], name="plant")
     bd.connect(bd.CONSTANT([0.0]), plant[0])
-    figure = sim.run(bd, T=0.1, live=False).plot()
-    assert [axis.get_title(loc="left") for axis in figure.axes] == ["states [rad]", "states [rad/s]"]
+    out = sim.run(bd, T=0.1, live=False)
+    assert [axis.get_title(loc="left") for axis in out.plot().axes] == out.xnames  # one of each unit
+    bd.connect(plant.q, bd.INTEGRATOR(name="angle"))
+    bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR(name="time"))
+    titles = [axis.get_title(loc="left") for axis in sim.run(bd, T=0.1, live=False).plot().axes]
+    assert titles == [*out.xnames, "states"]
     plt.close("all")
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import ArrayLike
 
+from cstormpy.reporting import Text
+
 if TYPE_CHECKING:
     from cstormpy.mechanism.dh import DHTable
     from cstormpy.mechanism.mechanism import Mechanism
@@ -180,7 +182,7 @@ class Formats:
         """
         from cstormpy.mechanism import urdf_writer
 
-        return urdf_writer.to_urdf(cast("Mechanism", self), name)
+        return Text(urdf_writer.to_urdf(cast("Mechanism", self), name))
 
     @classmethod
     def from_mjcf(

@@ -33,12 +33,10 @@ ENORMOUS = 1e11
 
 
 def draw(solution: Solution, frames: int) -> Figure:
-    """Return the figure of a solution, made without pyplot."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    """Return the figure of a solution."""
+    import matplotlib.pyplot as plt
 
-    figure = Figure(figsize=SIZE, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = plt.figure(figsize=SIZE, layout="constrained")
     (joints, motion), (torques, history) = figure.subplots(2, 2)
     at = solution.at(np.linspace(0.0, solution.duration, POINTS))
     draw_joints(joints, at, above=True)

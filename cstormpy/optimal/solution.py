@@ -159,7 +159,7 @@ class Solution:
         return load(problem, path)
 
     def plot(self, frames: int = 12) -> Figure:
-        """Return a figure: joints, torques with their limits, frames of the motion, and the cost by iteration.
+        """Return a figure of pyplot's: joints, torques with their limits, frames of the motion, the cost by iteration.
 
         The frames, at equal intervals of time as in the figures of the papers, begin light and end dark.
         """

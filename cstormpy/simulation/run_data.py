@@ -331,11 +331,14 @@ def groups_of(out: RunData, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     signals, others = out.layout()
     columns, units = out.columns(), out.units
     groups = {title: {key: columns[key] for key in keys} for title, keys in signals.items() if keys}
+    alike: dict[str, dict[str, Any]] = {}
     if others:
         drawn = {key for keys in signals.values() for key in keys}
         for name in (key for key in columns if key not in drawn):
-            unit = units.get(name, "")
-            groups.setdefault(f"{others} [{unit}]" if unit else others, {})[name] = columns[name]
+            alike.setdefault(units.get(name, ""), {})[name] = columns[name]
+    for unit, found in alike.items():
+        title = next(iter(found)) if len(found) == 1 else f"{others} [{unit}]" if unit else others
+        groups[title] = found
     return groups
 
 

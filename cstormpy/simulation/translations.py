@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cstormpy.arguments import one_of
+from cstormpy.reporting import Text
 from cstormpy.simulation.occupation import by_one_thread
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
@@ -124,7 +125,7 @@ class Translations:
         except NotTranslated as why:
             width = max(len(name) for name, _ in why.reasons)
             lines = [f"{name:{width}}  interpreted: {reason}" for name, reason in why.reasons]
-            return "\n".join([*lines, "all blocks are interpreted, as the compiled engine takes whole diagrams"])
+            return Text("\n".join([*lines, "all blocks are interpreted, as the compiled engine takes whole diagrams"]))
 
     @staticmethod
     def _told(name: str, bd: Any, tell: Callable[[Any], str]) -> str:
@@ -133,6 +134,6 @@ class Translations:
         refuse_no_diagram(bd, name)
         compile_diagram(bd)
         try:
-            return tell(bd)
+            return Text(tell(bd))
         except NotTranslated as why:
             raise NotTranslated(why.reasons, "it has no source; engine='interpreted' runs it by its blocks") from None

@@ -13,7 +13,7 @@ from cstormpy.blocks._bases import Ported
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.graph.arrays import is_symbolic
 from cstormpy.kernels.roots import TINY
-from cstormpy.signals.limits import either
+from cstormpy.signals.limits import SHARES, either
 from cstormpy.signals.logic import compared
 
 
@@ -39,7 +39,7 @@ class Kinked(Ported):
 
     def _watched(self) -> int:
         """Return how many numbers are to be watched: for each of two limits one of each share of a signal."""
-        return 4
+        return 2 * SHARES
 
     def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
         """Return a number that changes its sign at kinks, of the time, the inputs and, if it needs them, states."""

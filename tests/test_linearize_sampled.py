@@ -212,3 +212,19 @@ def test_a_bode_plot_of_a_held_double_integrator_can_be_read():
     assert size[1].min() > -100.0
     np.testing.assert_allclose(phase[1], -180.0 - np.degrees(phase[0] * H / 2.0), atol=1e-6)
     matplotlib.pyplot.close("all")
+
+
+def test_an_input_at_a_block_that_holds_its_output_counts_once():
+    """What it held had the input in it, which was added again; where the loop was cut it held the input itself."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant, clock = bd.STATESPACE(-1.0, 1.0, 1.0, name="plant"), bd.clock(0.1, "s")
+    law, gain = bd.DISCRETESS(clock, 0.5, 1.0, 1.0, D=0.3, name="law"), bd.GAIN(-0.4, name="gain")
+    for begin, end in ((plant, law), (law, gain), (gain, plant)):
+        bd.connect(begin, end)
+    shut, cut = (sim.linearize(bd, inputs=["law"], outputs=["law", "gain"], opened=at, dt=0.1) for at in ([], ["law"]))
+    np.testing.assert_allclose([*shut.C, *shut.D.T], [[0.3, 1.0], [-0.12, -0.4], [1.0, -0.4]], atol=1e-12)
+    np.testing.assert_allclose([*cut.C, *cut.D.T], [[0.3, 1.0], [0.0, 0.0], [0.0, -0.4]], atol=1e-12)
+    ways = [sim.margins(bd, at=[name]) for name in ("law", "gain", "plant.u")]
+    for way in ways:
+        np.testing.assert_allclose([way.gain[0, 1], way.delay[0]], [ways[1].gain[0, 1], ways[1].delay[0]], rtol=1e-6)

@@ -253,3 +253,18 @@ def test_a_run_goes_on_where_it_stood():
 def test_what_cannot_be_made_is_refused(make, kind, message):
     with pytest.raises(kind, match=message):
         make(simulation("compiled").blockdiagram())
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_signal_that_rests_at_a_limit_ends_no_run(engine):
+    """It passes the limit to and fro by rounding, where nothing jumps: that was refused as chattering."""
+    bd = (sim := simulation(engine)).blockdiagram()
+    one = bd.FUNCTION(lambda a, b: a * a + b * b, nin=2)
+    for port, phase in enumerate((0.0, 0.25)):
+        bd.connect(bd.WAVEFORM("sine", freq=1.0, phase=phase), one[port])
+    limit, gain, total = bd.SATURATION(-1.0, 1.0), bd.GAIN(2.0, name="gain"), bd.INTEGRATOR(name="total")
+    for begin, end in ((one, limit), (limit, gain), (gain, total)):
+        bd.connect(begin, end)
+    out = sim.run(bd, T=2.0)
+    assert out.status == "finished" and out.x[-1, 0] == pytest.approx(4.0, abs=1e-9)
+    assert sim.gradient(bd, "total:x_0", ["gain.K"], T=2.0).gradient[0] == pytest.approx(2.0, abs=1e-9)

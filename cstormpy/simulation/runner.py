@@ -166,8 +166,9 @@ class Run:
     def steps_to_end(self) -> None:
         """Step from event to event until the end, or until a block stops the run."""
         due = self._due(self.t)
-        if self.diagram.holds:
-            self.diagram.at(self.t, self.x)
+        if due or self.diagram.holds:
+            self.diagram.decide(self.t, self.x)
+            self.crossings.rearm(self.t, self.x, [])  # what the first ticks take across zero is an event
         self._serve(due)
         self.diagram.freeze()
         self._begin_segment(any(is_jump(s) for s in due))

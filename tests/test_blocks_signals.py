@@ -454,3 +454,15 @@ def test_sources_that_jump_too_often_for_a_run_are_refused():
 
 def test_a_logarithmic_chirp_of_nearly_one_frequency_is_a_sine():
     assert chirp(1.0 / 12.0, 1.0, 1.0 + 1e-13, 1.0, True) == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_seed_is_a_whole_number_whenever_it_is_set():
+    """A derivative went by it, and a half of one made numbers that are no noise."""
+    bd = (sim := simulation("interpreted")).blockdiagram()
+    bd.connect(noise := bd.NOISE(bd.clock(10, "Hz"), seed=3, name="noise"), bd.INTEGRATOR(name="sum"))
+    with pytest.raises(InvalidValue, match=r"gradient: noise\.seed is a whole number"):
+        sim.gradient(bd, "sum:x_0", ["noise.seed"], T=0.5)
+    with pytest.raises(InvalidType, match="seed: expected a whole number"):
+        noise.set_param("seed", 2.5)
+    noise.seed = 4.0
+    assert noise.seed == noise.number == 4.0

@@ -13,7 +13,7 @@ from cstormpy.blocks._bases import Ported
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.graph.arrays import is_symbolic
 from cstormpy.kernels.roots import TINY
-from cstormpy.signals.limits import either
+from cstormpy.signals.limits import SHARES, either
 from cstormpy.signals.logic import compared
 
 
@@ -29,17 +29,27 @@ class Kinked(Ported):
     _locate = True
     #: Whether the border is a function of the states of the block too.
     _by_states = False
+    #: 1 where a run has left off looking for the kinks.
+    _left_off = 0.0
 
     def start(self, simstate: Any) -> None:
         """Begin a run: let it look for the kinks."""
         super().start(simstate)  # type: ignore[misc]
+        self._left_off = 0.0
         if self._locate and hasattr(simstate, "declare_crossing_event"):
             for which in range(self._watched()):
-                Crossing(self, simstate, self._border, direction=0.0, of_states=self._by_states, which=which)  # type: ignore[arg-type]
+                Crossing(self, simstate, self._looked_for, direction=0.0, of_states=self._by_states, which=which)  # type: ignore[arg-type]
+
+    def leave_off(self) -> None:
+        """Look for the kinks no longer: a signal that rests at a border passes it to and fro by rounding."""
+        self._left_off = 1.0
+
+    def _looked_for(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
+        return either(self._left_off > 0.0, 1.0, self._border(t, u, *x, which=which))
 
     def _watched(self) -> int:
         """Return how many numbers are to be watched: for each of two limits one of each share of a signal."""
-        return 4
+        return 2 * SHARES
 
     def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
         """Return a number that changes its sign at kinks, of the time, the inputs and, if it needs them, states."""

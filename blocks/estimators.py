@@ -43,6 +43,14 @@ class _Estimator(bases.Ported):
         found = self._now(u, x)
         return self._states(*(found if self._held else self._ahead(u, *found)), 1.0)
 
+    def going_on(self, x: Array) -> Array:
+        """Return states as those of a run that goes on, of which a linear model is: the first tick predicts nothing."""
+        if not self._held or x[-1] > 0.5:
+            return x
+        n = self._size
+        found = corrected(x[:n], x[n : n + n * n].reshape(n, n), np.zeros(len(self.C)), self.C, self.R)
+        return self._states(*found, 1.0)
+
     def _states(self, estimate: Array, P: Array, begun: float) -> Array:
         return np.concatenate([estimate, np.ravel(P), *([np.array([begun])] if self._held else [])])
 

@@ -21,6 +21,7 @@ from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism, as_mechanism
+from cstormpy.signals.limits import SHARES, beside
 from cstormpy.trajectory.checks import finite_array
 
 
@@ -96,7 +97,8 @@ class AngleWrap(bases.Ported, FunctionBlock):
         """Begin a run: let it look for the places where the output jumps."""
         super().start(simstate)
         if self._look and can_locate(self, simstate):
-            Crossing(self, simstate, self._far_side, direction=0.0)
+            for which in range(SHARES):
+                Crossing(self, simstate, self._far_side, direction=0.0, which=which)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the angles within their turn."""
@@ -120,10 +122,10 @@ class AngleWrap(bases.Ported, FunctionBlock):
         turn[self._chosen] = 2.0 * math.pi
         return q, turn
 
-    def _far_side(self, t: float, u: Sequence[Any]) -> float:
-        """Return a number that changes its sign where an angle is half a turn from its centre, and only there."""
+    def _far_side(self, t: float, u: Sequence[Any], which: int) -> Any:
+        """Return a number that changes its sign where an angle of a share is half a turn from its centre."""
         q, turn = self._angles(u)
-        return np.prod(np.cos(0.5 * (q - self._centre)[np.isfinite(turn)]))
+        return beside(np.cos(0.5 * (q - self._centre)[np.isfinite(turn)]), 0.0, which)
 
 
 class JointLimit(bases.Mechanical, FunctionBlock):

@@ -54,6 +54,8 @@ class Noise(bases.Ported, SampledBlock):
 
     nout = 1
     outlabels = ("y",)
+    #: Which numbers choose, and have no derivative.
+    whole_numbers = ("seed",)
 
     def __init__(
         self,
@@ -98,19 +100,28 @@ class Noise(bases.Ported, SampledBlock):
         if np.ndim(centre) and np.size(centre) != count:
             raise InvalidValue(f"mean: expected one number or {count}, got {np.size(centre)}")
         keeps = None if bandwidth is None else _kept(bandwidth, ticks.T)
-        own = None if seed is None else float(whole_number(seed, "seed", 0, MOST_SEED - 1))
+        own = _seed(seed)
         size = 1 + (count or 1)
         made = ports.options(type(self), blockargs, states=size)
         super().__init__(ticks, x0=np.zeros(size), **made)
         self.std, self.mean, self._kind, self._count, self._keeps = spread, centre, which, count, keeps
-        self.seed = own
+        self._seed = own
         self._tune("std", "mean", "seed")
         self._widths = (), (count or 1,)
 
     @property
+    def seed(self) -> float | None:
+        """The seed, None where the block's name stands for one; a whole number, so that no derivative goes by it."""
+        return self._seed
+
+    @seed.setter
+    def seed(self, value: Any) -> None:
+        self._seed = _seed(value)
+
+    @property
     def number(self) -> float:
         """The seed, given or by the block's name."""
-        return float(seed_of(str(self.name))) if self.seed is None else self.seed
+        return float(seed_of(str(self.name))) if self._seed is None else self._seed
 
     def getstate0(self) -> Array:
         """Return the number of the first sample, and that sample; a filtered one has its variance from there on."""
@@ -132,6 +143,11 @@ class Noise(bases.Ported, SampledBlock):
         """Return the numbers of a sample, of deviation one."""
         p = uniform(seed, k, np.arange(float(self._count or 1)))
         return normal(p) if self._kind == "normal" else math.sqrt(12.0) * (p - 0.5)
+
+
+def _seed(value: Any) -> float | None:
+    whole = int(value) if isinstance(value, float) and value.is_integer() else value  # as sweeps give numbers
+    return None if value is None else float(whole_number(whole, "seed", 0, MOST_SEED - 1))
 
 
 def _deviation(std: Any, power: Any, T: float) -> float:

@@ -14,6 +14,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Kinked, Switching
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import (
+    SHARES,
     beside,
     dead_zone,
     either,
@@ -42,7 +43,7 @@ class _Zoned(Kinked):
         self._tune("low", "high")
 
     def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
-        return beside(ports.signal(self, 0, u[0]), (self.low, self.high)[which // 2], which % 2)  # type: ignore[arg-type]
+        return beside(ports.signal(self, 0, u[0]), (self.low, self.high)[which // SHARES], which % SHARES)  # type: ignore[arg-type]
 
 
 class Saturation(_Zoned, FunctionBlock):

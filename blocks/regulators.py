@@ -16,7 +16,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
-from cstormpy.signals.limits import beside
+from cstormpy.signals.limits import SHARES, beside
 from cstormpy.signals.pid import integral_rate, parts, sampled_derivative
 
 _TUNED = ("P", "I", "D", "N", "b", "c", "low", "high", "tracking")
@@ -146,7 +146,7 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         return parts(self._gains, r, y, x[:n], self.D * self.N * (self.c * r - y - x[n:]))
 
     def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
-        return beside(self._parts(u, x[0])[0], (self.low, self.high)[which // 2], which % 2)
+        return beside(self._parts(u, x[0])[0], (self.low, self.high)[which // SHARES], which % SHARES)
 
 
 class DiscretePID(_Controller, bases.Ported, SampledBlock):

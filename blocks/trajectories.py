@@ -19,14 +19,12 @@ from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, 
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
-from cstormpy.simulation.run_start import is_ahead
+from cstormpy.simulation.run_start import is_ahead, refuse_many
 from cstormpy.simulation.step_control import SAME_TIME
 from cstormpy.trajectory import BSpline, playback
 from cstormpy.trajectory.checks import control_point_array, finite_array
 
 INTERPOLATIONS = ("linear", "previous", "cubic")
-MOST_EVENTS = 100_000
-"""Most jumps of one source that a run is told of."""
 
 
 class SplineTrajectory(bases.Ported, SourceBlock):
@@ -247,10 +245,7 @@ def _declare(block: Any, simstate: Any, begin: float, end: float, inner: Sequenc
     period, first, last = end - begin, 0, 0
     if ends == "repeat":
         first, last = math.floor((now - begin) / period), math.ceil((until - begin) / period)
-    if (last - first + 1) * (len(inner) + 2) > MOST_EVENTS:
-        raise InvalidValue(
-            f"{ports.label(block)}: jumps more than {MOST_EVENTS} times in this run; play it more slowly or less long"
-        )
+    refuse_many(block, (last - first + 1) * (len(inner) + 2))
     until += SAME_TIME * max(1.0, until)
     for k in range(first, last + 1):
         for jump in (begin, *inner, end):

@@ -16,7 +16,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.waves import chirp, multisine, pulse_train, schroeder_phases
-from cstormpy.simulation.run_start import is_ahead
+from cstormpy.simulation.run_start import is_ahead, refuse_many
 from cstormpy.trajectory.checks import finite_array
 
 
@@ -78,8 +78,10 @@ class Pulse(bases.Ported, SourceBlock):
     def start(self, simstate: Any) -> None:
         """Tell a run when this source jumps."""
         super().start(simstate)
-        last = ((getattr(simstate, "tf", None) or 0.0) - self.delay) / self.period
-        for k in range(math.ceil(max(0.0, last)) + 1):
+        begin, end = (getattr(simstate, name, None) or 0.0 for name in ("t", "tf"))
+        first, last = (max(0.0, (t - self.delay) / self.period) for t in (begin, end))
+        refuse_many(self, 2.0 * (last - first))
+        for k in range(max(0, math.floor(first) - 1), math.ceil(last) + 1):
             for edge in (self.delay + k * self.period, self.delay + (k + self.width) * self.period):
                 if edge > 0.0 and is_ahead(simstate, edge):
                     simstate.declare_event(self, edge)

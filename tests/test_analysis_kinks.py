@@ -296,3 +296,27 @@ def test_what_jumps_to_and_fro_is_noted(engine):
     bd.connect(gain, x)
     found = sim.gradient(bd, "x", ["gain.K"], T=1.0, solver="RK4", dt=0.01)
     assert [note.partition(" at t = ")[0] for note in found.notes] == ["law jumps to and fro"]
+
+
+def ramp(sim):
+    """Return a diagram with t as a state, and the integrals of min(gain t, 1) in some elements and of t > 1/4."""
+    bd = sim.blockdiagram()
+    t, gain = bd.INTEGRATOR(name="t"), bd.GAIN(np.full(5, 4.0), name="gain")
+    bd.connect(bd.CONSTANT(1.0), t)
+    bd.connect(gain, limit := bd.SATURATION(-1.0, 1.0))
+    bd.connect(t, gain, late := bd.COMPARE(">", 0.25))
+    bd.connect(limit, bd.INTEGRATOR(np.zeros(5), name="limited"))
+    bd.connect(late, bd.INTEGRATOR(name="late"))
+    return bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_kinks_of_several_elements_and_a_jump_at_one_time(engine):
+    """Even numbers of elements made up for one another; a jump that stays was moved by the gain of the kink beside it.
+
+    Of the first and the fifth, which share a number, that grazes zero: such a derivative was refused.
+    """
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    found = sim.gradient(ramp(sim), lambda out: out.x[-1, 1:].sum(), ["gain.K"], T=1.0)
+    np.testing.assert_allclose(found.gradient[0], np.full(5, 0.5 / 4.0**2), rtol=0, atol=1e-9)
+    assert {name for _, name in found.events} == {"compare.0", "saturation.0"}

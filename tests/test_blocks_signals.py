@@ -13,7 +13,7 @@ import cstormpy as cs
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError
 from cstormpy.signals.noise import normal, uniform
 from cstormpy.signals.systems import realized
-from cstormpy.signals.waves import schroeder_phases
+from cstormpy.signals.waves import chirp, schroeder_phases
 
 TIGHT = {"rtol": 1e-9, "atol": 1e-11}
 MANY = np.linspace(0.0, 3.0, 301)
@@ -441,3 +441,28 @@ def test_what_cannot_be_made_is_refused(make, kind, message):
     bd = simulation("compiled").blockdiagram()
     with pytest.raises(kind, match=message):
         make(bd, bd.clock(0.1))
+
+
+def test_sources_that_jump_too_often_for_a_run_are_refused():
+    """A run declared their jumps one by one, without an end in sight."""
+    for make in (lambda bd: bd.PULSE(period=1e-9), lambda bd: bd.WAVEFORM("square", freq=1e9)):
+        bd = (sim := simulation("interpreted")).blockdiagram()
+        bd.connect(make(bd), bd.INTEGRATOR())
+        with pytest.raises(InvalidValue, match="jumps more than 1000000 times"):
+            sim.run(bd, T=1.0)
+
+
+def test_a_logarithmic_chirp_of_nearly_one_frequency_is_a_sine():
+    assert chirp(1.0 / 12.0, 1.0, 1.0 + 1e-13, 1.0, True) == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_seed_is_a_whole_number_whenever_it_is_set():
+    """A derivative went by it, and a half of one made numbers that are no noise."""
+    bd = (sim := simulation("interpreted")).blockdiagram()
+    bd.connect(noise := bd.NOISE(bd.clock(10, "Hz"), seed=3, name="noise"), bd.INTEGRATOR(name="sum"))
+    with pytest.raises(InvalidValue, match=r"gradient: noise\.seed is a whole number"):
+        sim.gradient(bd, "sum:x_0", ["noise.seed"], T=0.5)
+    with pytest.raises(InvalidType, match="seed: expected a whole number"):
+        noise.set_param("seed", 2.5)
+    noise.seed = 4.0
+    assert noise.seed == noise.number == 4.0

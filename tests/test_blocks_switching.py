@@ -253,3 +253,38 @@ def test_a_run_goes_on_where_it_stood():
 def test_what_cannot_be_made_is_refused(make, kind, message):
     with pytest.raises(kind, match=message):
         make(simulation("compiled").blockdiagram())
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_signal_that_rests_at_a_limit_ends_no_run(engine):
+    """It passes the limit to and fro by rounding, where nothing jumps: that was refused as chattering."""
+    bd = (sim := simulation(engine)).blockdiagram()
+    one = bd.FUNCTION(lambda a, b: a * a + b * b, nin=2)
+    for port, phase in enumerate((0.0, 0.25)):
+        bd.connect(bd.WAVEFORM("sine", freq=1.0, phase=phase), one[port])
+    limit, gain, total = bd.SATURATION(-1.0, 1.0), bd.GAIN(2.0, name="gain"), bd.INTEGRATOR(name="total")
+    for begin, end in ((one, limit), (limit, gain), (gain, total)):
+        bd.connect(begin, end)
+    out = sim.run(bd, T=2.0)
+    assert out.status == "finished" and out.x[-1, 0] == pytest.approx(4.0, abs=1e-9)
+    assert sim.gradient(bd, "total:x_0", ["gain.K"], T=2.0).gradient[0] == pytest.approx(2.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_what_the_first_tick_brings_switches(engine):
+    """Blocks that switch stayed where they were before the first tick, whatever it sampled, for the whole run."""
+    bd = (sim := simulation(engine)).blockdiagram()
+    one, zero, held = bd.CONSTANT(1.0), bd.CONSTANT(0.0), bd.ZOH(bd.clock(0.1, "s"), x0=0.0)
+    bd.connect(one, held)
+    blocks = [bd.COMPARE(">", 0.5), bd.RELAY(0.5, -0.5), bd.QUANTIZER(1.0), bd.COUNTER(0.5)]
+    blocks += [bd.SWITCH(0.5), bd.MULTISWITCH(2), bd.SAMPLEHOLD(0.5)]
+    for block in blocks[:4]:
+        bd.connect(held, block)
+    for block, signals in zip(blocks[4:], [(one, held, zero), (held, zero, one), (one, held)], strict=True):
+        for port, signal in enumerate(signals):
+            bd.connect(signal, block[port])
+    for block in blocks:
+        bd.connect(block, bd.INTEGRATOR(name=f"of {block.name}"))
+    out = sim.run(bd, T=0.35)
+    assert out.x[-1, blocks[-1].nstates :] == pytest.approx([0.35] * len(blocks), abs=1e-9)
+    assert sorted(out.events) == sorted((0.0, block.name) for block in blocks)

@@ -7,7 +7,8 @@ import math
 import matplotlib
 import numpy as np
 import pytest
-from scipy.linalg import expm
+from scipy.linalg import expm, solve_discrete_are
+from scipy.signal import cont2discrete
 
 import cstormpy as cs
 from cstormpy.errors import DiagramError, InvalidValue
@@ -212,3 +213,42 @@ def test_a_bode_plot_of_a_held_double_integrator_can_be_read():
     assert size[1].min() > -100.0
     np.testing.assert_allclose(phase[1], -180.0 - np.degrees(phase[0] * H / 2.0), atol=1e-6)
     matplotlib.pyplot.close("all")
+
+
+def test_an_input_at_a_block_that_holds_its_output_counts_once():
+    """What it held had the input in it, which was added again; where the loop was cut it held the input itself."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant, clock = bd.STATESPACE(-1.0, 1.0, 1.0, name="plant"), bd.clock(0.1, "s")
+    law, gain = bd.DISCRETESS(clock, 0.5, 1.0, 1.0, D=0.3, name="law"), bd.GAIN(-0.4, name="gain")
+    for begin, end in ((plant, law), (law, gain), (gain, plant)):
+        bd.connect(begin, end)
+    shut, cut = (sim.linearize(bd, inputs=["law"], outputs=["law", "gain"], opened=at, dt=0.1) for at in ([], ["law"]))
+    np.testing.assert_allclose([*shut.C, *shut.D.T], [[0.3, 1.0], [-0.12, -0.4], [1.0, -0.4]], atol=1e-12)
+    np.testing.assert_allclose([*cut.C, *cut.D.T], [[0.3, 1.0], [0.0, 0.0], [0.0, -0.4]], atol=1e-12)
+    ways = [sim.margins(bd, at=[name]) for name in ("law", "gain", "plant.u")]
+    for way in ways:
+        np.testing.assert_allclose([way.gain[0, 1], way.delay[0]], [ways[1].gain[0, 1], ways[1].delay[0]], rtol=1e-6)
+
+
+def test_a_filter_whose_input_is_held_is_about_a_run_that_goes_on():
+    """Its first tick predicts nothing, and the loop was found unstable, whose poles are those of law and filter."""
+    T, A, C = 0.05, np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([[1.0, 0.0]])
+    a, b, *_ = cont2discrete((A, np.eye(2)[:, 1:], C, np.zeros((1, 1))), T)
+    P, S = (
+        solve_discrete_are(a, b, np.eye(2), np.eye(1)),
+        solve_discrete_are(a.T, C.T, np.eye(2), np.eye(1)),
+    )
+    K = np.linalg.solve(np.eye(1) + b.T @ P @ b, b.T @ P @ a)
+    L = S @ C.T / (S[0, 0] + 1.0)
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    clock, plant, row = bd.clock(T, "s"), bd.STATESPACE(A, [0.0, 1.0], C, name="plant"), bd.MUX(1)
+    found, law = bd.KALMAN(clock, a, b, C, 1.0, 1.0, held=True), bd.GAIN(-K, premul=True, name="law")
+    motor = bd.ZOH(clock, x0=[0.0])
+    for begin, *ends in ((plant, row), (row, found.measured), (found, law), (law, motor), (motor, plant, found.u)):
+        bd.connect(begin, *ends)
+    poles = sim.linearize(bd, dt=T).poles
+    for pole in [*np.linalg.eigvals(a - b @ K), *np.linalg.eigvals(a - L @ C @ a)]:
+        assert np.abs(poles - pole).min() < 1e-9
+    assert sim.margins(bd, at=["law"]).stable

@@ -82,16 +82,20 @@ def limited_rate(u: Signal, before: Signal, falling: Signal, rising: Signal, spa
     return before + np.clip(u - before, falling * span, rising * span)
 
 
+#: Into how many shares `beside` divides a signal.
+SHARES = 4
+
+
 def beside(u: Signal, border: Signal, share: int) -> Any:
     """Return a number that changes its sign where an element of a share of a signal passes its border, and only there.
 
-    Of two shares the first has the elements 0, 2, 4, … and the second the others, so that neighbours that pass their
-    borders together, as those of symmetric motions, do not make up for one another.
+    Of four shares the first has the elements 0, 4, 8, …, and so on, so that neighbours that pass their borders
+    together, as those of symmetric motions, do not make up for one another.
 
     >>> float(beside(0.25, 0.5, 0)) < 0.0 < float(beside(0.75, 0.5, 0))
     True
     """
-    parts = np.clip(u - border, -1.0, 1.0)
-    if np.ndim(parts) == 0:
-        return parts if share == 0 else 1.0
-    return np.prod(np.ravel(parts)[share::2])
+    parts = np.ravel(np.clip(u - border, -1.0, 1.0))[share::SHARES]
+    if len(parts) < 2:
+        return parts[0] if len(parts) else 1.0
+    return np.prod(np.sign(parts)) * np.min(np.abs(parts))

@@ -31,7 +31,7 @@ def chirp(t: Number, f0: Number, f1: Number, duration: Number, logarithmic: bool
     """
     if logarithmic:
         rate = np.log(f1 / f0) / duration
-        turns = f0 * (np.exp(rate * t) - 1.0) / rate
+        turns = f0 * np.expm1(rate * t) / rate
     else:
         turns = t * (f0 + 0.5 * (f1 - f0) * t / duration)
     return np.sin(2.0 * math.pi * turns)

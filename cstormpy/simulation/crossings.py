@@ -52,16 +52,17 @@ class Crossings:
     def start(self, t: float, x: Array, resumed: bool) -> list[int]:
         """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there.
 
-        Returns those that act where they begin beyond zero.
+        Returns those that act where they begin beyond zero, and those that what is due at the start has taken across.
         """
-        self.rearm(t, x, [])
+        across = self.rearm(t, x, [])
         if resumed:
             self.before = [
                 value if _decided(detector) else value or None
                 for value, (detector, _) in zip(self.before, self.detectors, strict=True)
             ]
         values = zip(self.before, self.detectors, strict=True)
-        return [i for i, (v, (d, _)) in enumerate(values) if v is not None and v < 0.0 and getattr(d, "first", False)]
+        first = [i for i, (v, (d, _)) in enumerate(values) if v is not None and v < 0.0 and getattr(d, "first", False)]
+        return sorted({*across, *first})
 
     def arrive(self, t: float, x: Array, fired: list[int]) -> None:
         """Note where detectors stand at an event, before it is handled; those that do not fire may be taken back."""

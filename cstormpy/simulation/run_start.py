@@ -22,6 +22,9 @@ from cstormpy.simulation.wiring import raise_block_failed
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
 
+MOST_JUMPS = 1_000_000
+"""Most jumps of one source that a run is told of."""
+
 
 def start_blocks(bd: Any, simstate: Any) -> None:
     """Start all blocks, in the order of the diagram."""
@@ -62,6 +65,14 @@ class _Condition:
             raise self._simstate.diagram.failure(self._block, "condition", t, error) from error
 
 
+def refuse_many(source: Any, count: float) -> None:
+    """Refuse a source that jumps too often for a run to be told of each time."""
+    if count > MOST_JUMPS:
+        raise InvalidValue(
+            f"{source.name}: jumps more than {MOST_JUMPS} times in this run; let it do so more slowly, or run less long"
+        )
+
+
 def corners_of(wave: Any) -> list[Callable[[], float]]:
     """Return what reads in which parts of its period a wave jumps or has a kink."""
     fixed: list[Callable[[], float]] = [lambda part=part: part for part in _CORNERS[wave.wave]]  # type: ignore[misc]
@@ -75,6 +86,7 @@ def _declare_corners(wave: Any, simstate: Any) -> None:
     after many cycles the declared times are not those at which the output changes.
     """
     begin, end = simstate.t * wave.freq, simstate.tf * wave.freq
+    refuse_many(wave, (end - begin) * len(corners_of(wave)))
     for part in corners_of(wave):
         corner = part() + wave.phase
         for cycle in range(math.floor(begin - corner), math.ceil(end - corner) + 1):

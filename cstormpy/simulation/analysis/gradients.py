@@ -115,6 +115,11 @@ class Problem:
         self.watch = _ports(find_signals(bd, options.pop("watch", ()), f"{what}: watch"))
         self.settings = _settings(options, what)
         self.parameters = Parameters(bd, parameters, first_state(bd, self.start, what))
+        for e in self.parameters.entries:
+            if e.attribute in getattr(type(e.block), "whole_numbers", ()):
+                raise InvalidValue(
+                    f"{what}: {e.name} is a whole number, which no derivative goes by; sim.sweep tries some"
+                )
         if self.start is not None:
             self.parameters.refuse_ignored(isinstance(self.start, SavedState))
         self.cost, self.signals = self._checked(cost)

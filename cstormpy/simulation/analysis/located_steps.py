@@ -117,7 +117,7 @@ class LocatingRun(Run):
             return
         self.dx = dx
         x = at_bounds(self.simstate, x, fired)
-        self._delay = self._shift(*place, leads[0]) if leads else None
+        self._delay = self._shift(*place, min(leads, key=self._bends)) if leads else None
         self._aside = 0
         self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
         self._delay = None
@@ -251,6 +251,13 @@ class LocatingRun(Run):
         taken, _ = self.steps_of.advance(np.array([self.t, end]), x, dx, nowhere, self.columns, self._first)
         return taken == 1
 
+    def _bends(self, guard: int) -> bool:
+        """Tell whether outputs only bend where a guard crosses zero: rates are the same before and after."""
+        detector = self.simstate.crossing_detectors[guard][0]
+        if isinstance(detector, Switch):
+            return not detector.jumps
+        return getattr(type(getattr(detector, "block", None)), "declares_kinks", False)
+
     def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array] | None:
         """Return by how much the parameters delay an event, and the rates before it.
 
@@ -266,7 +273,7 @@ class LocatingRun(Run):
         moves = s.dout[:, place].copy()
         along = float(s.evaluate_along(t, x, rate)[0][place])
         if abs(along) <= _GRAZES * (1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))):
-            if isinstance(detector, Switch):  # at a kink rates are the same before and after
+            if isinstance(detector, Switch) or self._bends(guard):
                 return None
             raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")
         return -moves / along, rate

@@ -94,6 +94,9 @@ class _Ticking:
         self.n, self.m, self.nz = x.size, u.size, model.program.sampled_size
         #: The samples in force, which ticks change.
         self.z = model.z.copy()
+        for b, part in model.program.sampled:
+            if hasattr(b, "going_on"):
+                self.z[part] = b.going_on(self.z[part])
 
     def period(self, dt: float) -> Period:
         program, n, columns = self.model.program, self.n, self.model.columns

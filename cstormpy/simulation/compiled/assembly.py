@@ -67,6 +67,8 @@ class Assembly:
         self.sampled: list[tuple[Any, slice]] = []
         self.sampled_size = 0
         self.held: list[tuple[Any, slice]] = []
+        #: What these blocks hold from now on, whatever others are given in its place.
+        self._holding: dict[Any, list[Node]] = {}
         self.flags: dict[Any, int] = {}
         self.legend: list[str] = []
         #: The name of each block, and in which way it is computed; and why some are not.
@@ -250,7 +252,9 @@ class Assembly:
         live = self._ticks(b._clock)
         items = [x for value in values for x in numbers(value)]
         kept = [self.graph.input("z", first + k) for k in range(len(items))]
-        return shaped_as([where(live, a, b) for a, b in zip(items, kept, strict=True)], values)
+        now = [where(live, a, b) for a, b in zip(items, kept, strict=True)]
+        self._holding[b] = now
+        return shaped_as(now, values)
 
     def _rates(self, b: Any, part: slice) -> None:
         value = self._asked(b, "deriv", self._inputs(b), self.states[b], [np.zeros(b.nstates)], whole=True)[0]
@@ -480,7 +484,7 @@ class Assembly:
                 continue
             for b, _ in self.held:
                 if b._clock is clock:
-                    items += [x for slot in b._outport_slots for x in numbers(self.signals[id(slot)])]
+                    items += self._holding[b]
             if clock.blocklist:
                 begin = parts[clock.blocklist[0]].start
                 found.append((clock, slice(begin, begin + len(items)), first))

@@ -53,6 +53,22 @@ def test_projection_is_nearest_in_the_mass_metric(name):
         assert np.abs(mech.closure(q)).max() < 1e-11 and np.abs(A @ qd).max() < 1e-11
 
 
+def test_projection_from_afar_is_to_the_nearer_of_two_assemblies_and_makes_no_whole_turns():
+    """A rod two turns and more away was called the nearest, or the other assembly, of half of the guesses."""
+    ground, crank, rod, rocker = 1.0, 0.35, 0.9, 0.6
+    mech, rng = cs.library.four_bar(ground=ground, lengths=(crank, rod, rocker)), np.random.default_rng(1)
+    for guess in ([2.4, 0.0, 1.5], [2.6, 0.0, 1.5], *rng.uniform(-2.0, 2.0, (8, 3))):
+        pin = crank * np.exp(1j * guess[0])
+        reach, to = abs(ground - pin), np.angle(ground - pin)
+        bent = np.arccos((rod**2 + reach**2 - rocker**2) / (2 * rod * reach))
+        both = [(pin + rod * np.exp(1j * angle), angle) for angle in (to + bent, to - bent)]
+        closed = np.array([[angle - guess[0], np.angle(end - ground)] for end, angle in both])
+        closed -= 2 * np.pi * np.rint((closed - guess[1:]) / (2 * np.pi))
+        away, M = closed - guess[1:], mech.mass_matrix(guess)[1:, 1:]
+        nearest = closed[np.argmin(np.einsum("ki,ij,kj->k", away, M, away))]
+        assert_close(mech.project(guess, hold=["crank"])[0][1:], nearest, 1e-8)
+
+
 @pytest.mark.parametrize(
     ("name", "link", "mask"),
     [("four_bar", "coupler_rod", "planar"), ("five_bar", "left_fore", "position"), ("stewart_platform", None, "pose")],

@@ -170,6 +170,8 @@ def test_silver_takes_as_many_operations_as_luh(fold):
 def test_polynomial_is_exact_and_says_when_there_is_none():
     cube = Polynomial.through({n: 2 * n**3 - n + 7 for n in range(3, 9)})
     assert cube.degree == 3 and cube(60) == 2 * 60**3 - 60 + 7
+    late = Polynomial.through({n: 2 * n**3 - n + 7 for n in range(6, 12)})  # `--n 6:12` ended in math.comb's ValueError
+    assert [late(n) for n in (3, 5, 6, 20)] == [58, 252, 433, 15987]
     assert Polynomial.through({n: 2 * n**3 for n in range(3, 7)}) is None  # four points: not one to spare
     assert Polynomial.through({n: 5 * n for n in (3, 4, 5, 20)})(60) == 300
     assert Polynomial.through({3: 15, 4: 20, 5: 25, 20: 101}) is None  # the last one lies elsewhere

@@ -215,7 +215,9 @@ class Polynomial:
 
     def __call__(self, n: int) -> int:
         """Return the number of operations for n joints."""
-        return sum(d * math.comb(n - self.first, k) for k, d in enumerate(self.differences))
+        m = n - self.first  # negative below the first that was counted, where math.comb gives up
+        binomials = (math.prod(range(m - k + 1, m + 1)) // math.factorial(k) for k in range(len(self.differences)))
+        return sum(d * binomial for d, binomial in zip(self.differences, binomials, strict=True))
 
 
 # ---------------------------------------------------------------- what is run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -47,11 +47,14 @@ DISTINCT = 10.0 * SHUT**0.5
 """Where postures bifurcate, one that is closed to SHUT is off by the root of that, and so are singular values of A:
 below this part of the greatest they tell nothing of the rank."""
 
-STARTS = 6
-"""Most postures from which a closed one is looked for."""
+STARTS, BESIDE = 6, 0.5
+"""Most postures from which a closed one is looked for, and how far each lies farther away than the one before."""
 
 ITERATIONS = 100
 """Most steps of a projection; from nearby it takes three."""
+
+STRAIGHT = 1.0
+"""A step that turns joints by more [rad] goes by slopes that do not hold so far, and may end in another assembly."""
 
 NEAREST, FLATTEST, HALVINGS = 1e-9, 0.1, 12
 """A posture is the nearest where its distance falls by no more than this part along closed ones; the least curvature of
@@ -192,7 +195,7 @@ def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
     for k in range(12):
         try:
             start = rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0)
-            q = _closed_around(mech, start, every, _metric(mech, start, every))
+            q = next(_closed_around(mech, start, every, _metric(mech, start, every)))
         except InvalidValue as failed:
             error = failed
             continue
@@ -410,9 +413,8 @@ def _projected(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) ->
     qd = np.empty(q.shape)
     for k in range(len(q)):
         try:
-            if not near[k]:  # from afar: a closed posture first, then the nearest one from there
-                closed = _closed_around(mech, q0[k], free, metric[k])
-                q[k] = _descended(mech, q0[k], closed, free, metric[k])
+            if not near[k]:  # from afar: closed postures first, then the nearest one from the nearest of these
+                q[k] = _descended(mech, q0[k], _nearest_around(mech, q0[k], free, metric[k]), free, metric[k])
             qd[k] = _nearest_rate(mech, q[k], qd0[k], free)
         except InvalidValue as error:
             if len(q) == 1:
@@ -448,7 +450,7 @@ def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -
     The others are too far away.
     """
     q, near = q0.copy(), np.zeros(len(q0), dtype=bool)
-    going, moved = np.arange(len(q0)), np.full(len(q0), np.inf)
+    going, moved, winds = np.arange(len(q0)), np.full(len(q0), np.inf), _winds(mech)[free]
     for left in reversed(range(ITERATIONS)):
         found = closure_of(mech, q[going])
         h = found.holonomic
@@ -465,6 +467,7 @@ def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -
         last, moved[going] = moved[going], np.abs(step).max(axis=1, initial=0.0)
         q[np.ix_(going, free)] += step
         sound = moved[going] < 10.0 * np.maximum(1.0, np.minimum(last, 1.0))
+        sound &= np.abs(step[:, winds]).max(axis=1, initial=0.0) <= STRAIGHT
         if mech.ball_starts:  # a whole turn, where a rotation vector is singular
             sound &= half_turn_left(mech, q[going].T) > -3.0 * np.pi**2
         near[going[~sound]] = False
@@ -487,8 +490,9 @@ def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metr
         _, s, Vt = np.linalg.svd(A)
         N = Vt[int((s > LEAST * s.max(initial=0.0)).sum()) :].T
         down = N.T @ y
-        if np.abs(down).max(initial=0.0) <= NEAREST * (1.0 + float(np.linalg.norm(y))):
+        if not down.any():
             break
+        last = np.abs(down).max(initial=0.0) <= NEAREST * (1.0 + float(np.linalg.norm(y)))
         lam = -np.linalg.pinv(A, rcond=LEAST).T @ y
         bent = metric.T @ np.tensordot(lam, found.slopes()[0][h], 1)[np.ix_(free, free)] @ metric
         values, axes = np.linalg.eigh(np.eye(N.shape[1]) + N.T @ (0.5 * (bent + bent.T)) @ N)
@@ -502,24 +506,49 @@ def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metr
             except InvalidValue:
                 continue
             there = inverse @ (tried - q0)[free]
-            if there @ there < y @ y:
+            if last or there @ there < y @ y:  # of a last step the distance tells nothing but roundings
                 q, y = tried, there
                 break
         else:
             break
+        if last:
+            break
     return q
 
 
-def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
-    """Return a closed posture from q0, or from postures beside it, as one that is stretched shows no way to go."""
-    rng, first = np.random.default_rng(0), None
+def _winds(mech: Linkage) -> NDArray[np.bool_]:
+    """Return the coordinates (n,) that bring all links back to where they were after a turn, and keep loops closed."""
+    if "winds" not in mech.memo:
+        hinges = np.array([freedom.winds for freedom in mech.freedoms], dtype=bool)
+        for first in mech.ball_starts:
+            hinges[first : first + 3] = False
+        anywhere = np.random.default_rng(0).uniform(-1.0, 1.0, (3, mech.n))
+        mech.memo["winds"] = hinges & ~closure_of(mech, anywhere).by_value
+    return np.asarray(mech.memo["winds"])
+
+
+def _nearest_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    """Return the nearest of some closed postures, without the whole turns that hinges made on the way."""
+    winds, inverse = _winds(mech) & free, np.linalg.inv(metric)
+
+    def unwound(q: Array) -> Array:
+        return q - 2.0 * np.pi * np.where(winds, np.rint((q - q0) / (2.0 * np.pi)), 0.0)
+
+    closed = map(unwound, _closed_around(mech, q0, free, metric))
+    return min(closed, key=lambda q: float(np.linalg.norm(inverse @ (q - q0)[free])))
+
+
+def _closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Iterator[Array]:
+    """Yield closed postures from q0, and from postures beside it, as one that is stretched shows no way to go."""
+    rng, first, some = np.random.default_rng(0), None, False
     for k in range(STARTS):
         try:
-            return _closed(mech, q0 + np.where(free, 0.25 * k * rng.normal(size=mech.n), 0.0), free, metric)
+            yield _closed(mech, q0 + np.where(free, BESIDE * k * rng.normal(size=mech.n), 0.0), free, metric)
+            some = True
         except InvalidValue as error:
             first = first or error
-    assert first is not None
-    raise first
+    if first is not None and not some:
+        raise first
 
 
 def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:

@@ -148,14 +148,14 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
     response = model.frequency_response(w)
     rows = 2 * len(model.outputs)
     _, axes = plt.subplots(rows, 1, sharex=True, squeeze=False, layout="constrained", figsize=(_WIDTH, _HEIGHT * rows))
+    axes[0, 0].set_xscale("log")  # of all, once: semilogx sets the scale of each panel for each line
     for i, output in enumerate(model.outputs):
         above, below = axes[2 * i, 0], axes[2 * i + 1, 0]
         for j, source in enumerate(model.inputs):
             size = np.abs(response[:, i, j])
-            above.semilogx(
-                w, 20.0 * np.log10(np.where(size > 0.0, size, np.nan)), label=model.captions.get(source, source)
-            )
-            below.semilogx(w, phase(response[:, i, j], hold))
+            size = 20.0 * np.log10(np.where(size > 0.0, size, np.nan))
+            above.plot(w, size, label=model.captions.get(source, source))
+            below.plot(w, phase(response[:, i, j], hold))
         above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
         below.set_ylabel("phase [°]")
         below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))

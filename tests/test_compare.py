@@ -82,6 +82,7 @@ def test_runs_of_long_options_are_told_apart():
     entries = [Entry({"law": [law], "kp": kp}, message="ended") for law in laws for kp in (1.0, 2.0)]
     found = Comparison(entries)
     assert len({entry.label for entry in entries}) == 4
+    assert repr(entries[0]).splitlines()[1].startswith("[law of a long")  # it was a dump of all arrays of the run
     assert all(found[entry.label] is entry for entry in entries)
     assert len({line.split("  ")[0] for line in str(found).splitlines()[1:5]}) == 2
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cstormpy.simulation.results import Result
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Entry:
     """One run of a comparison.
 
@@ -83,13 +83,17 @@ class Entry:
     final_error: float | None = None
     robustness: Score | None = None
     #: What options are called whose values other runs of the comparison have in as few characters.
-    called: dict[str, str] = field(default_factory=dict, repr=False)
+    called: dict[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """The name of the run in tables and legends."""
         parts = [v if isinstance(v, str) else f"{k}={self.called.get(k) or short(v)}" for k, v in self.options.items()]
         return ", ".join(parts) or "run"
+
+    def __repr__(self) -> str:
+        """Return the run as a table of one row."""
+        return table([self.row], [*self.options], {*self.motor_units})
 
     @property
     def row(self) -> dict[str, Any]:

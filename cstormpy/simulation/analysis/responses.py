@@ -43,6 +43,11 @@ class Response:
     inputs: tuple[str, ...]
     captions: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Return its size, and of what it is."""
+        names = ", ".join(self.inputs), ", ".join(self.outputs)
+        return f"<Response: {len(self.t)} samples from 0 to {self.t[-1]:g} s after a step of {names[0]}: {names[1]}>"
+
     def plot(self, axes: Any = None) -> Any:
         """Draw each output in an axes of its own, one line for each input; return the figure."""
         import matplotlib.pyplot as plt
@@ -101,9 +106,10 @@ def refuse_no_ports(model: LinearModel, what: str) -> None:
 def _stepped(model: LinearModel, t: Array, F: Array, G: Array) -> Response:
     """Return the response of x[k+1] = F x[k] + G u[k]."""
     x, y = np.zeros(G.shape), np.empty((len(t), len(model.outputs), G.shape[1]))
-    for k in range(len(t)):
-        y[k] = model.C @ x + model.D
-        x = F @ x + G
+    with np.errstate(over="ignore", invalid="ignore"):  # of what grows beyond all bounds
+        for k in range(len(t)):
+            y[k] = model.C @ x + model.D
+            x = F @ x + G
     return Response(t, y, model.outputs, model.inputs, model.captions)
 
 

@@ -195,14 +195,16 @@ def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -
     """Refuse options that `build` does not have, and the lack of those that it needs."""
     import inspect
 
-    parameters = list(inspect.signature(build).parameters.values())[1:]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return
-    for option in options:
-        if option not in [p.name for p in parameters]:
-            raise unknown_name(f"{what}: option", option, [p.name for p in parameters])
-    for p in parameters:
-        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and p.name not in options:
+    given = [*inspect.signature(build).parameters.values()]
+    if not given or given[0].kind in (given[0].KEYWORD_ONLY, given[0].VAR_KEYWORD):
+        raise InvalidValue(f"{what}: build is called with the simulation, as build(sim, …), and takes none")
+    own = [p for p in given[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if not any(p.kind is p.VAR_KEYWORD for p in given):
+        for option in options:
+            if option not in [p.name for p in own]:
+                raise unknown_name(f"{what}: option", option, [p.name for p in own])
+    for p in own:
+        if p.default is p.empty and p.name not in options:
             raise InvalidValue(f"{what}: build(sim, …) needs {p.name!r}; give --set {p.name}=VALUE")
 
 

@@ -209,6 +209,8 @@ BAD_SCRIPTS = [
     (BUILD.replace("x0=1.0, name", "x0=1.0, nam"), "mine.py, line 4: "),
     ("def build(sim):\n    return sim.blockdiagram().HYBRIDDYNAMICS('acrobat')", "mine.py, line 2: "),
     ("build = 3", "mine.py: has no function build(sim)"),
+    ("def build():\n    pass", "mine.py: build is called with the simulation, as build(sim, …), and takes none"),
+    ("def build(sim, *, rods, **more):\n    pass", "mine.py: build(sim, …) needs 'rods'; give --set rods=VALUE"),
 ]
 
 

@@ -24,7 +24,8 @@ from cstormpy.reporting import notice
 if TYPE_CHECKING:
     from cstormpy.live import LiveFeed
 
-#: What the shell is told: all is well, a failed run or a mistake of the user, interrupted by Ctrl-C.
+#: What the shell is told: all is well, a run or a request failed, interrupted by Ctrl-C; 2, of argparse, for a line in
+#: which an option or a command is not understood.
 OK, FAILED, INTERRUPTED = 0, 1, 130
 #: How long a diagram runs unless that is said, by the user or by the diagram [s].
 DURATION = 10.0
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # who read our output, as in "cstorm list | head -1", has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script's sys.exit(0) would pass for success, with no report
         if given.debug:
             raise
         _say(_in_one_line(error))
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _in_one_line(error: Exception) -> str:
+def _in_one_line(error: Exception | SystemExit) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, CstormError):
         return text + ("" if isinstance(error.__cause__, (CstormError, OSError, type(None))) else _HINT)
@@ -133,11 +134,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run_options(command: argparse.ArgumentParser) -> None:
     usual = f"how long it runs ({DURATION:g}, or as it says itself)"
-    command.add_argument("-T", "--time", type=float, metavar="SECONDS", help=usual)
+    command.add_argument("-T", "--time", type=_positive, metavar="SECONDS", help=usual)
     command.add_argument("--solver", default="RK45", help="RK45, DOP853, Radau, … (RK45)")
-    command.add_argument("--rtol", type=float, help="relative tolerance (1e-6)")
-    command.add_argument("--dt", type=float, metavar="SECONDS", help="step of RK4 and Euler, else time between samples")
-    command.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the diagram")
+    command.add_argument("--rtol", type=_positive, help="relative tolerance (1e-6)")
+    steps = "step of RK4 and Euler, else time between samples"
+    command.add_argument("--dt", type=_positive, metavar="SECONDS", help=steps)
+    command.add_argument(
+        "--set", type=_pair, action="append", default=[], metavar="NAME=VALUE", help="an option of the diagram"
+    )
     command.add_argument("--report", metavar="FILE", help="where the report goes (NAME.html here)")
     command.add_argument("--no-live", action="store_true", help="show no live window")
     command.add_argument(
@@ -149,16 +153,20 @@ def _run_options(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _positive(text: str, alternative: str = "") -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number{alternative}, got {text!r}")
+    return number
+
+
 def _pace(text: str) -> float | str | None:
     if text in ("max", "auto"):
         return "auto" if text == "auto" else None
-    try:
-        pace = float(text)
-    except ValueError:
-        pace = 0.0
-    if not 0.0 < pace < float("inf"):
-        raise argparse.ArgumentTypeError(f"expected a positive number or max, got {text!r}")
-    return pace
+    return _positive(text, " or max")
 
 
 def _range(text: str) -> tuple[int, int]:
@@ -172,32 +180,31 @@ def _range(text: str) -> tuple[int, int]:
     return pair
 
 
-def _options(pairs: Sequence[str]) -> dict[str, Any]:
-    """Return options from name=value, values read as literals where they are, and nan, inf and -inf as numbers."""
-    options = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or not name.isidentifier():
-            raise InvalidValue(f"--set: expected NAME=VALUE, got {pair!r}")
-        try:
-            options[name] = float(text) if text.strip().lower() in _NO_LITERALS else ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            options[name] = text
-    return options
+def _pair(text: str) -> tuple[str, Any]:
+    """Return name and value of name=value, read as a literal where it is one, and nan, inf and -inf as numbers."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    try:
+        return name, float(value) if value.strip().lower() in _NO_LITERALS else ast.literal_eval(value)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return name, value
 
 
 def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Refuse options that `build` does not have, and the lack of those that it needs."""
     import inspect
 
-    parameters = list(inspect.signature(build).parameters.values())[1:]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return
-    for option in options:
-        if option not in [p.name for p in parameters]:
-            raise unknown_name(f"{what}: option", option, [p.name for p in parameters])
-    for p in parameters:
-        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and p.name not in options:
+    given = [*inspect.signature(build).parameters.values()]
+    if not given or given[0].kind in (given[0].KEYWORD_ONLY, given[0].VAR_KEYWORD):
+        raise InvalidValue(f"{what}: build is called with the simulation, as build(sim, …), and takes none")
+    own = [p for p in given[1:] if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if not any(p.kind is p.VAR_KEYWORD for p in given):
+        for option in options:
+            if option not in [p.name for p in own]:
+                raise unknown_name(f"{what}: option", option, [p.name for p in own])
+    for p in own:
+        if p.default is p.empty and p.name not in options:
             raise InvalidValue(f"{what}: build(sim, …) needs {p.name!r}; give --set {p.name}=VALUE")
 
 
@@ -207,7 +214,7 @@ def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -
 def _demo(given: argparse.Namespace) -> int:
     from cstormpy import diagrams
 
-    options = _options(given.set)
+    options = dict(given.set)
     if given.controller is not None:
         options["controller"] = given.controller
     with _window_ahead(given, given.name, shows=given.name in diagrams.names()) as feed:
@@ -239,7 +246,7 @@ def _run_script(given: argparse.Namespace, path: Path, feed: LiveFeed | None) ->
         build = runpy.run_path(str(path), run_name="<run by cstorm>").get("build")
     if not callable(build):
         raise _without_build(path)
-    options = _options(given.set)
+    options = dict(given.set)
     _checked(path.name, build, options)
 
     def made(sim: Any) -> Any:
@@ -279,7 +286,7 @@ def _script(path: Path) -> Iterator[None]:
     sys.path.insert(0, folder)
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if isinstance(error, SyntaxError) and error.filename and os.path.isfile(error.filename):
             line = f", line {error.lineno}" if error.lineno else ""
             raise DiagramError(f"{error.filename}{line}: SyntaxError: {error.msg}") from error
@@ -334,6 +341,11 @@ def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any],
             _say(f"the report on what was simulated until it failed is {target}")
         raise
     print(f"{name}: {out.message}; the report is {target}")
+    return _status(out)
+
+
+def _status(out: Any) -> int:
+    """Return what the shell is told of a run that has not failed."""
     return INTERRUPTED if out.status == "interrupted" else OK
 
 
@@ -397,7 +409,7 @@ def _show(given: argparse.Namespace) -> int:
     sim = Simulation(graphics=False)
     bd = _posture.build(sim, mech, title=Path(given.file).stem)
     if _live(bd, unwanted=False):
-        sim.run(bd, T=SHOWN, live=True)
+        return _status(sim.run(bd, T=SHOWN, live=True))
     return OK
 
 
@@ -411,9 +423,12 @@ def _list(given: argparse.Namespace) -> int:
 def _compare_formulations(given: argparse.Namespace) -> int:
     table, figure = _target(given.csv, "", "csv"), _target(given.plot, "", "plot")
     import matplotlib
+    from matplotlib.backend_bases import FigureCanvasBase
 
     from cstormpy.comparison.formulations import compare_formulations
 
+    if figure.suffix[1:].lower() not in FigureCanvasBase.filetypes:
+        raise FileFormatError(f"--plot: {figure}: expected a name that ends in .png, .pdf or .svg")
     matplotlib.use("Agg")
     found = compare_formulations(given.n)
     found.save(table)

@@ -3,6 +3,7 @@
 import importlib
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -292,6 +293,10 @@ def test_poles_and_responses_of_a_known_oscillator():
     known = 1 - decay * (np.cos(swing * response.t) + zeta * omega / swing * np.sin(swing * response.t))
     np.testing.assert_allclose(response.y[:, 0, 0], known, rtol=0, atol=1e-11)
     assert len(response.plot().axes) == 1
+    assert repr(response) == "<Response: 400 samples from 0 to 5 s after a step of u[0]: y[0]>"  # it was all numbers
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of NumPy's, where a response grew beyond all bounds
+        assert not np.isfinite(LinearModel.of([[1e3]], [[1.0]], [[1.0]]).step(T=2.0).y[-1]).any()
     with pytest.raises(InvalidValue, match="positive time"):
         model.step(T=-1.0)
     with pytest.raises(InvalidValue, match="do not fit"):

@@ -68,6 +68,37 @@ def test_costs_at_samples_may_be_of_any_size_and_number(sim, unit):
     )
 
 
+def still(sim, *values):
+    """Return states that stay where they are, so that a cost is a function of what is tuned."""
+    bd = sim.blockdiagram()
+    for k, value in enumerate(values):
+        bd.connect(bd.CONSTANT(0.0), bd.INTEGRATOR(x0=value, name="xy"[k]))
+    return bd
+
+
+def test_a_single_short_step_in_a_flat_valley_is_no_end(sim):
+    """The search ended 1.3 % above the least cost, at the first step that gained next to nothing."""
+
+    def valley(out):
+        x, y = out.x[-1]
+        return 100.0 * (y - x**2) ** 2 + (1.0 - x) ** 2 + 1e-3
+
+    tuned = sim.tune(still(sim, 5.0, -5.0), valley, ["x", "y"], **RUN | {"dt": 0.5})
+    assert tuned.success and tuned.cost < 1.001e-3 and tuned.runs < 60
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_gradient_that_vanishes_at_the_start_is_told_as_that(sim, several):
+    """On a maximum, where each way is as good as its mirror image, it was said in the words of a minimum."""
+
+    def hill(out):
+        return np.array([math.cos(out.x[-1, 0]), 0.0]) if several else math.cos(out.x[-1, 0])
+
+    tuned = sim.tune(still(sim, 0.0), hill, ["x"], **RUN | {"dt": 0.5})
+    assert tuned.message.startswith("the gradient has vanished at the start, as it does") and "saddle" in tuned.message
+    assert not tuned.applied and tuned.cost == tuned.cost_before
+
+
 def test_a_signal_that_is_an_array_of_one_number_is_one_cost(sim):
     """Half its square was made least, as of several costs: that of a negative one is greatest at its minimum."""
     bd = sim.blockdiagram()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from command_lines import BUILD, ROOT, posix, script
@@ -15,6 +16,9 @@ from cstormpy import cli, diagrams
 from cstormpy.simulation import simulation
 
 pytestmark = pytest.mark.usefixtures("somewhere_else")
+
+#: Has a run of `BUILD` end the process.
+STOPS = "bd.connect(state, bd.FUNCTION(lambda x: sys.exit(0) if x < 0.7 else x))\n    "
 
 
 def start(*arguments, **options):
@@ -110,6 +114,22 @@ def wait_for(name, process):
     end = time.monotonic() + 60.0
     while not Path(name).exists() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.02)
+
+
+def test_ctrl_c_in_the_window_of_a_mechanism_is_told_to_the_shell(cstorm, monkeypatch):
+    """It returned 0, as if the window had been closed."""
+    monkeypatch.setattr(cli, "_live", lambda *_, **__: True)
+    for status, told in (("interrupted", 130), ("stopped", 0)):
+        shown = SimpleNamespace(status=status)
+        monkeypatch.setattr(simulation.Simulation, "run", lambda *_, shown=shown, **__: shown)
+        assert cstorm("show", "acrobot")[0] == told
+
+
+@pytest.mark.parametrize("text", ["def build(sim):\n    sys.exit()", BUILD.replace("return bd", STOPS + "return bd")])
+def test_a_script_that_ends_its_process_has_not_run(cstorm, text):
+    """It returned 0, with no report and not a word."""
+    status, said, errors = cstorm("run", script(f"import sys\n{text}\n"), "-T", 1)
+    assert (status, said) == (1, []) and "SystemExit: " in errors[-1]
 
 
 @posix

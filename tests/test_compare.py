@@ -8,6 +8,7 @@ import pytest
 import cstormpy as cs
 from cstormpy import diagrams
 from cstormpy.comparison import compare
+from cstormpy.comparison.entries import Comparison, Entry
 from cstormpy.comparison.figure import draw
 from cstormpy.comparison.runs import time_below
 from cstormpy.diagrams import Goal
@@ -73,6 +74,17 @@ def test_effort_where_the_torque_is_found():
     assert found.rows[1]["effort"] > 1.0
     assert found.entries[0].tau.shape == (len(found.entries[0].t), 1)
     assert row["settled"] is None and row["final_error"] is None
+
+
+def test_runs_of_long_options_are_told_apart():
+    """Laws whose gains stand behind the 40th character had one name, and the second run was not found by it."""
+    laws = [f"law of a long name and many gains, the last of which is {k}" for k in (1, 2)]
+    entries = [Entry({"law": [law], "kp": kp}, message="ended") for law in laws for kp in (1.0, 2.0)]
+    found = Comparison(entries)
+    assert len({entry.label for entry in entries}) == 4
+    assert repr(entries[0]).splitlines()[1].startswith("[law of a long")  # it was a dump of all arrays of the run
+    assert all(found[entry.label] is entry for entry in entries)
+    assert len({line.split("  ")[0] for line in str(found).splitlines()[1:5]}) == 2
 
 
 def test_time_below_a_tolerance():

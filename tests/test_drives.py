@@ -7,6 +7,7 @@ from random_mechanisms import random_mechanism, random_state
 from scipy.integrate import solve_ivp
 
 import cstormpy as cs
+from cstormpy.errors import DiagramError
 from cstormpy.linkage.components import find
 from cstormpy.loops.locking import locked_tangents
 from cstormpy.mechanism.component_values import component_value, with_components
@@ -214,6 +215,8 @@ def test_more_joints_may_be_locked_than_a_loop_leaves_free():
     out, u = sim.run(bd, T=0.3, solver="RK4", dt=0.01), [1.0, 0.0, 0.0]
     held = stitched(np.concatenate([q, qd]), (mech, u, 0.1))[: mech.n]
     assert out.t[-1] == 0.3
+    with pytest.raises(DiagramError, match=r"on at t = 0\.1: .* differences .* loop pin: .*contradict it"):
+        sim.gradient(bd, "plant.q", ["coupler_rod.mass"], T=0.3, solver="RK4", dt=0.01)  # which gave no reason
     assert_close(out.x[-1], stitched(np.concatenate([held, np.zeros(mech.n)]), (mech, u, 0.1)), 1e-6)
 
 

@@ -19,7 +19,7 @@ def test_an_operating_point_frees_an_input_port(sim):
     bd = sim.blockdiagram()
     bd.connect(bd.CONSTANT([0.0, 0.0], name="torque"), bd.HYBRIDDYNAMICS(mech, name="plant").tau)
     point = sim.trim(bd, {"plant": [0.3, -0.8, 0.0, 0.0]}, inputs=["plant.tau"], hold=["plant"])
-    assert point.success and point.inputs == ("plant.tau",)
+    assert point.success and point.inputs == ("plant.tau",) and "plant.elbow.tau = " in str(point)
     np.testing.assert_allclose(point.u, mech.inverse_dynamics([0.3, -0.8], [0, 0], [0, 0]), rtol=0, atol=1e-12)
     assert np.abs(sim.linearize(bd, point.x, point.u, inputs=point.inputs).rate).max() < 1e-12
     with pytest.raises(UnknownName, match=r"trim: inputs: port of block 'plant' 'tua' does not exist; .*'tau'"):
@@ -40,6 +40,15 @@ def test_an_operating_point_holds_the_arm_against_gravity(sim):
     # without motors the arm hangs
     hanging = sim.trim(bd, {"plant": [-1.4, 0.2, 0.0, 0.0]})
     np.testing.assert_allclose(hanging.x[:2], [-math.pi / 2, 0.0], atol=1e-9)
+    # speeds were printed as -9.6e-32, and a torque as "kick[0][0]"
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", name="plant")
+    bd.connect(bd.CONSTANT([0.0], name="kick"), plant.tau)
+    point = sim.trim(bd, {"plant": [-1.6, 0.2, 0.0, 0.0]}, inputs=["kick"])
+    printed = dict(line.split(" = ") for line in str(point).replace("  ", "").splitlines()[1:])
+    assert printed["plant.elbow.qd"] == "0" and "kick[0]" in printed and point.names == ("kick[0][0]",)
+    model = sim.linearize(bd, point.x, point.u, inputs=["kick"], outputs=["kick", "plant.q"])
+    assert model.captions["kick[0][0]"] == "kick[0]" and model.captions["plant.q[1]"] == "plant.elbow.q"
 
 
 def test_an_operating_point_may_move_and_give_an_output(sim):

@@ -41,6 +41,8 @@ def test_energy_that_is_given_back_says_nothing_of_the_motion():
     """The nodes of its integral did, and -3e8 was "converged"; whether a search gets there hangs on the last digits."""
     energy = EnergySpent(recover=1.0) + 1e-3 * Effort()
     too_coarse(arm(duration=1.5, start=[0, 0.3], end=[1, 1], points=12, objective=energy).solve(progress=False))
+    alone = arm(start=[0, -2], end=[1, -1], points=10, samples=41, objective=EnergySpent(recover=1.0))
+    too_coarse(alone.solve(progress=False))  # -3e46 ended in "a singular matrix" alone
 
 
 # ---------------------------------------------------------------- wrong gradients

@@ -182,6 +182,28 @@ def test_values_of_any_size_are_drawn(tmp_path):
     assert values[1:7] == ["1", "0", "1.700e+308", "−1.798e+308", "0", "0"]
 
 
+def test_long_names_and_short_times_leave_their_numbers_whole(tmp_path):
+    """A value beside a long name stood in a column of one letter, and the last time of 1e-9 s was cut off."""
+    sim = cs.Simulation(progress=False, graphics=False)
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=1.0, name="a_name_that_goes_on" * 5)
+    bd.connect(bd.CONSTANT(1.0), state)
+    bd.connect(state, bd.LIVESCOPE(name="scope"))
+    page = report.html(bd, sim.run(bd, T=1e-9, live=False))
+    script = """(() => {
+        const pen = CanvasRenderingContext2D.prototype, fill = pen.fillText, ends = [];
+        pen.fillText = function (text, x, y) {
+            if (this.textAlign === "center") ends.push(x + this.measureText(text).width / 2);
+            fill.call(this, text, x, y);
+        };
+        report.panes[0].draw(report.panes[0].canvas.getContext("2d"));
+        const values = [...document.querySelectorAll(".columns td.number")].map((cell) => cell.clientWidth);
+        return [Math.min(...values), Math.max(...ends) - report.panes[0].width];
+    })()"""
+    narrowest, beyond = in_browser(tmp_path, page, script)
+    assert narrowest > 60 and beyond < 1e-6
+
+
 def test_a_notebooks_frame_works_by_itself(tmp_path):
     inner = report.inline(outcome(pane()))
     page = f"<!DOCTYPE html><html><body>{inner}</body></html>"

@@ -104,7 +104,7 @@ def test_a_figure_has_a_plot_for_each_signal(out):
         out.plot("plant.qq")
 
 
-def test_a_figure_names_what_the_values_of_a_signal_stand_for():
+def test_a_figure_names_what_the_values_of_a_signal_stand_for(tmp_path):
     import matplotlib.pyplot as plt
 
     sim = cs.Simulation(graphics=False)
@@ -114,7 +114,11 @@ def test_a_figure_names_what_the_values_of_a_signal_stand_for():
     bd.connect(law.tau, plant.tau)
     out = sim.run(bd, T=0.1, live=False, watch=["law.law", "law.tau"])
     law.select("none")
-    for run, name in ((out, "pd"), (sim.run(bd, T=0.1, live=False, watch=["law.law"]), "none")):
+    now = sim.run(bd, T=0.1, live=False, watch=["law.law"])
+    out.save(tmp_path / "run.npz")
+    out.save(tmp_path / "run.mat")
+    saved = [cs.load(tmp_path / f"run.{suffix}") for suffix in ("npz", "mat")]
+    for run, name in ((out, "pd"), (now, "none"), *((run, "pd") for run in saved)):
         axis = run.plot("law.law").axes[0]
         assert [tick.get_text() for tick in axis.get_yticklabels()] == [name]
     plt.close("all")
@@ -127,11 +131,11 @@ def test_a_figure_of_a_saved_run(out, tmp_path):
     saved = cs.load(tmp_path / "run.npz")
     figure = saved.plot("plant.q", "plant.hinge.q")
     q, pole = figure.axes
-    assert [line.get_label() for line in q.lines] == ["plant.q[0]", "plant.q[1]"]
+    assert [line.get_label() for line in q.lines] == ["slide", "hinge"]
     np.testing.assert_array_equal(q.lines[1].get_ydata(), out.signal("plant.q")[:, 1])
     np.testing.assert_array_equal(pole.lines[0].get_ydata(), out.signal("plant.q")[:, 1])
     shown = [line.get_label() for axis in saved.plot().axes for line in axis.lines]
-    assert sorted(shown) == sorted(saved.columns())
+    assert len(shown) == len(saved.columns())
     plt.close("all")
     with pytest.raises(UnknownName, match=r"did you mean"):
         saved.plot("plant.qq")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import pickle
 import threading
 import tracemalloc
@@ -12,6 +11,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from bdsim_examples import EXAMPLES, feedback
+from simulations import oscillator
 
 import cstormpy as cs
 from cstormpy.simulation import recording
@@ -22,17 +22,6 @@ from cstormpy.simulation.saved_state import SavedState
 @pytest.fixture
 def sim():
     return cs.Simulation()
-
-
-def oscillator(bd):
-    """Wire x'' = -x as one state of two numbers, and a matrix signal."""
-    x = bd.INTEGRATOR(x0=[1.0, 0.0], name="x")
-    turn = bd.FUNCTION(lambda x: np.array([x[1], -x[0]]), name="turn")
-    outer = bd.FUNCTION(lambda x: np.outer(x, x), name="outer")
-    first = bd.FUNCTION(lambda x: [float(x[0]), float(x[1])], nout=2, name="parts", onames=("place", "speed"))
-    bd.connect(x, turn, outer, first)
-    bd.connect(turn, x)
-    return x, turn, outer, first
 
 
 # ------------------------------------------------------------------ what is recorded, and when
@@ -417,102 +406,10 @@ def test_a_missing_file_of_a_state(tmp_path):
         SavedState(0.0).save(tmp_path / "folder" / "x.json")
 
 
-# ------------------------------------------------------------------ files
-
-
-@pytest.fixture
-def result(sim):
+def test_the_result_is_the_structure_of_bdsim(sim):
     bd = sim.blockdiagram()
     oscillator(bd)
-    return sim.run(bd, 1.0, watch="all", log_dt=0.1)
-
-
-@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
-def test_saved_and_read(result, suffix, tmp_path):
-    path = tmp_path / f"run.{suffix}"
-    result.save(path)
-    back = read(path)
-    np.testing.assert_array_equal(back.t, result.t)
-    np.testing.assert_array_equal(back.signal("x[0]"), result.x)
-    np.testing.assert_array_equal(back.signal("outer[0]"), result.signal("outer").reshape(-1, 4))
-    np.testing.assert_array_equal(back.signal("parts.place"), result.x[:, 0])
-    with pytest.raises(cs.UnknownName, match="did you mean"):
-        back.signal("parts.plac")
-    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name]
-    result.save(str(path))  # over what is there
-
-
-@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
-def test_the_name_of_a_block_means_the_same_in_a_file(sim, suffix, tmp_path):
-    """A number watched as "gain.0" was (N,) in the run, and (N, 1) in its file."""
-    bd = sim.blockdiagram()
-    bd.connect(bd.CONSTANT(2.0, name="two"), gain := bd.GAIN(3.0))
-    bd.connect(gain, bd.NULL())
-    bd.connect(bd.CONSTANT([4.0], name="row"), row := bd.FUNCTION(lambda u: u, name="arm", onames=("q",)))
-    bd.connect(row, bd.INTEGRATOR(x0=[0.0], name="x"))
-    out = sim.run(bd, 0.1, watch="all")
-    out.save(tmp_path / f"run.{suffix}")
-    for back in (read(tmp_path / f"run.{suffix}"), out.recorded()):
-        for name in ("two", "gain.0", "gain.0[0]", "arm", "arm.q", "row[0]", "x[0]", "x:x_0"):
-            np.testing.assert_array_equal(back.signal(name), out.signal(name), strict=True)
-
-
-def test_a_file_of_others_has_its_signals_by_name(tmp_path):
-    (tmp_path / "run.csv").write_text("time,arm.tau,w[1],w[0],leg.q,leg.qd\n0,1,2,3,4,5\n")
-    back = read(tmp_path / "run.csv")
-    assert back.signals == {"arm.tau": ["arm.tau"], "w": ["w[0]", "w[1]"], "leg.q": ["leg.q"], "leg.qd": ["leg.qd"]}
-    assert back.signal("w").tolist() == [[3.0, 2.0]] and back.signal("arm").tolist() == [1.0]
-    with pytest.raises(cs.UnknownName, match=r"'leg' is one of several: leg\.q, leg\.qd"):
-        back.signal("leg")
-    with pytest.raises(cs.UnknownName, match="'' does not exist"):
-        back.signal("")
-
-
-def test_what_can_not_be_saved(result, tmp_path):
-    with pytest.raises(cs.InvalidValue, match=r"ends in \.npz, \.csv or \.mat"):
-        result.save(tmp_path / "run.txt")
-    with pytest.raises(cs.CstormError, match="folder"):
-        result.save(tmp_path / "folder" / "run.csv")
-    with pytest.raises(cs.CstormError):
-        result.save(None)
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "run.npz")
-        with pytest.raises(cs.CstormError, match="is no file"):
-            result.save(tmp_path / "run.npz")
-
-
-@pytest.mark.filterwarnings("ignore")  # of scipy, about what the damage looks like
-@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
-def test_damaged_files(result, suffix, tmp_path):
-    path = tmp_path / f"run.{suffix}"
-    result.save(path)
-    whole = path.read_bytes()
-    rng = np.random.default_rng(0)
-    cut = [whole[: int(len(whole) * part)] for part in (0, 0.01, 0.3, 0.7, 0.99)]
-    flipped = []
-    for _ in range(30):
-        data = bytearray(whole)
-        for at in rng.integers(0, len(data), 5):
-            data[at] = rng.integers(256)
-        flipped.append(bytes(data))
-    refused = 0
-    for content in [*cut, *flipped, b"\x00" * 100, b"t,x\n", b"t,x\n1,a\n", b"t,x\n2,0\n1,0\n", b"t,x\nnan,0\n"]:
-        path.write_bytes(content)
-        try:
-            read(path)  # damage within a number may go unseen
-        except cs.CstormError as error:
-            assert path.name in str(error)
-            refused += 1
-    assert refused >= 10
-
-
-def test_a_file_that_is_missing_or_of_another_kind(tmp_path):
-    for name in ("none.csv", "none.txt", "none"):
-        with pytest.raises(cs.FileFormatError, match="none"):
-            read(tmp_path / name)
-
-
-def test_the_result_is_the_structure_of_bdsim(result):
+    result = sim.run(bd, 1.0, watch="all")
     assert {"t", "x", "xnames", "y", "ynames"} <= set(result.keys())
     text = str(result)
     assert "ndarray" in text and ".status" not in text

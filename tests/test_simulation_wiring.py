@@ -171,6 +171,9 @@ def test_a_block_of_bdsim_of_a_name_that_is_taken(sim):
     bd.GAIN(1, name="k")
     with pytest.raises(cs.CstormError, match="already has a block 'k'"):
         bd.GAIN(2, name="k")
+    for name in ("", "$", "{}"):  # the second block of an empty name was told of as a name that is taken
+        with pytest.raises(cs.InvalidValue, match="name: expected some text"):
+            bd.GAIN(2, name=name)
     assert bd["k"].K == 1 and len(bd.blocklist) == 1
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.comparison.table import robustness_table, short, table
+from cstormpy.comparison.table import distinct, robustness_table, short, table
 from cstormpy.diagrams import Goal
 from cstormpy.errors import unknown_name
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cstormpy.simulation.results import Result
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Entry:
     """One run of a comparison.
 
@@ -82,12 +82,18 @@ class Entry:
     peak_torque: float | None = None
     final_error: float | None = None
     robustness: Score | None = None
+    #: What options are called whose values other runs of the comparison have in as few characters.
+    called: dict[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """The name of the run in tables and legends."""
-        parts = [v if isinstance(v, str) else f"{k}={short(v)}" for k, v in self.options.items()]
+        parts = [v if isinstance(v, str) else f"{k}={self.called.get(k) or short(v)}" for k, v in self.options.items()]
         return ", ".join(parts) or "run"
+
+    def __repr__(self) -> str:
+        """Return the run as a table of one row."""
+        return table([self.row], [*self.options], {*self.motor_units})
 
     @property
     def row(self) -> dict[str, Any]:
@@ -108,6 +114,11 @@ class Comparison:
     """
 
     entries: list[Entry]
+
+    def __post_init__(self) -> None:
+        for name in self.entries[0].options if self.entries else ():
+            for entry, text in zip(self.entries, distinct([e.options[name] for e in self.entries]), strict=True):
+                entry.called[name] = text
 
     @property
     def rows(self) -> list[dict[str, Any]]:

@@ -40,6 +40,24 @@ def short(value: Any) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
+def distinct(values: Sequence[Any]) -> list[str]:
+    """Return the values of an option in few characters, with a number behind what is cut where another one begins so.
+
+    >>> distinct(["a" * 40 + "b", 0.5, "a" * 41 + "b"]) == ["a" * 39 + "…", "0.5", "a" * 39 + "… (2)"]
+    True
+    """
+    alike: dict[str, list[str]] = {}
+    found = []
+    for value in values:
+        text, whole = short(value), str(value)
+        those = alike.setdefault(text, [])
+        if whole not in those:
+            those.append(whole)
+        number = those.index(whole) + 1
+        found.append(f"{text} ({number})" if "…" in text and number > 1 else text)
+    return found
+
+
 #: The unit of the effort of a motor by that of its torque.
 EFFORTS = {"N m": "N²m²s", "N": "N²s"}
 
@@ -67,14 +85,14 @@ def table(rows: Sequence[Mapping[str, Any]], options: Sequence[str], units: Coll
     torque, effort = " or ".join(known), " or ".join(EFFORTS[unit] for unit in known)
     headings = [heading.format(torque=torque, effort=effort) for _, heading, _ in MEASURES]
     body = [[*options, "settled", *headings]]
-    for row in rows:
+    called = _called(rows, options)
+    for row, names in zip(rows, called, strict=True):
         measured = [_written(row.get(name), form) for name, _, form in MEASURES]
-        body.append([*(short(row[name]) for name in options), _settled(row), *measured])
+        body.append([*names, _settled(row), *measured])
     lines = aligned(body, range(len(options) + 1))
-    for row in rows:
+    for row, names in zip(rows, called, strict=True):
         if row["status"] in ("failed", "interrupted"):
-            who = ", ".join(short(row[name]) for name in options)
-            lines.append(f"{who}: {row['message']}")
+            lines.append(f"{', '.join(names)}: {row['message']}")
     return "\n".join(lines)
 
 
@@ -82,14 +100,19 @@ def robustness_table(entries: Sequence[Entry], options: Sequence[str]) -> str:
     """Return the shares of runs that succeeded, in percent, and the score, with a line for each run."""
     body = [[*options, *(f"{name} [%]" for name in CRITERIA), "robustness [%]"]]
     lines = []
-    for entry in entries:
-        names = [short(entry.options[name]) for name in options]
+    for entry, names in zip(entries, _called([entry.options for entry in entries], options), strict=True):
         found = entry.robustness
         shares = [] if found is None else list(found.row.values())
         body.append([*names, *(NOTHING if s != s else f"{100 * s:.1f}" for s in shares or [math.nan] * 7)])
         if found is not None and found.reason:
             lines.append(f"{', '.join(names)}: {found.reason}")
     return "\n".join([*aligned(body, range(len(options))), *lines])
+
+
+def _called(rows: Sequence[Mapping[str, Any]], options: Sequence[str]) -> list[list[str]]:
+    """Return what the options of each row are called in a table."""
+    columns = [distinct([row[name] for row in rows]) for name in options]
+    return [[column[k] for column in columns] for k in range(len(rows))]
 
 
 def _settled(row: Mapping[str, Any]) -> str:

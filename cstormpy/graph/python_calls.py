@@ -32,7 +32,11 @@ class PythonCall:
     ----------
     sizes : (int, int)
         How many numbers go in and come out.
+    error : Exception, optional
+        What the last call ended with, if it failed.
     """
+
+    error: Exception | None = None
 
     def __init__(self, ask: Ask, given: list[Any], found: list[Any]) -> None:
         self._ask = ask
@@ -53,6 +57,7 @@ class PythonCall:
 
     def _call(self, given: Any, filled: Any) -> int:
         """Return 0, or 1 where the block is to be asked again by who hears what it says."""
+        self.error = None
         try:
             numbers, out = (np.ctypeslib.as_array(at, (n,)) for at, n in zip((given, filled), self.sizes, strict=True))
             values = self._ask(float(numbers[0]), [back(numbers[first:last]) for first, last, _, back in self._inputs])
@@ -60,7 +65,8 @@ class PythonCall:
                 if np.shape(value) != shape:
                     return 1
                 out[first:last] = np.ravel(value)
-        except Exception:
+        except Exception as error:
+            self.error = error
             return 1
         except BaseException as interrupt:  # compiled code cannot carry it
             self._interrupt = interrupt

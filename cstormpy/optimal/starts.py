@@ -310,13 +310,14 @@ def _judge(asked: Problem, best: Outcome, x0: Array) -> None:
             best.converged, best.reason = False, f"{wrong}{HINT}"
         elif best.reason.startswith(STUCK):
             best.reason += HINT
-    if best.converged and best.feasible and best.problem is not None:
+    if best.feasible and best.problem is not None:
         dense, size = best.problem.dense_cost(best.x), best.problem.scaled(best.problem.programme(best.x)).cost_size
         if not abs(dense - best.cost) <= UNRESOLVED * max(abs(dense), abs(best.cost), NOTHING * size):
+            before, finer = "" if best.converged else f"; {best.reason}", "points" if best.problem.inverse else "steps"
             best.converged = False
             best.reason = (
                 f"the integrals of the cost are too coarse: {best.cost:.4g}, and {dense:.4g} if they are finer; give "
-                f"more {'points' if best.problem.inverse else 'steps'}= or another guess="
+                f"more {finer}=, another guess=, or a cost for fast motions{before}"
             )
     if best.converged and best.feasible and best.problem is not None:
         held = held_by_the_box(best.problem, best.x)

@@ -197,7 +197,9 @@ class Jerk(_Square):
 class EnergySpent(Term):
     """∫ Σ |τ_j q̇_j| dt: what motors spend that give nothing back [J].
 
-    |P| is smoothed to (P² + ε²)^½ − ε, and what motors brake may count less, or be given back.
+    |P| is smoothed to (P² + ε²)^½ − ε, and what motors brake may count less, or be given back. If all of it is, by
+    ``recover=1``, only damping and friction cost anything: without them each motion between the same ends costs the
+    same, and another term has to choose, as in ``EnergySpent(recover=1.0) + 0.01 * Effort()``.
 
     Parameters
     ----------

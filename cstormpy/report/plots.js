@@ -164,7 +164,10 @@ class Plot extends Surface {
     up.found.forEach((v, k) => pen.fillText(labels[k], x - 6, this.py(v)));
     pen.textAlign = "center";
     pen.textBaseline = "top";
-    for (const v of across.found) pen.fillText(tickLabel(v, across.step), this.px(v), y + h + 5);
+    for (const v of across.found) {
+      const text = tickLabel(v, across.step);
+      pen.fillText(text, Math.min(this.px(v), this.width - pen.measureText(text).width / 2), y + h + 5);
+    }
     pen.fillText(xName, x + w / 2, y + h + 19);
     if (yName) {
       pen.save();

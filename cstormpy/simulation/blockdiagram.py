@@ -116,6 +116,8 @@ class WiredDiagram(BlockDiagram):
 
     def add_block(self, block: Any) -> None:
         """Enter a block, whose name no other may have."""
+        if block.name == "":
+            raise InvalidValue("name: expected some text besides $, \\, ^ and braces, which bdsim leaves out of names")
         if block.name in self.blocknames:
             raise InvalidValue(f"name: the diagram already has a block {block.name!r}; give another name")
         super().add_block(block)

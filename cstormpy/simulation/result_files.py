@@ -2,7 +2,8 @@
 
 A file holds the times and named columns: a signal of width one under its name, a wider one under its name and the
 index of the number, as in ``plant.q[0]``; matrices are flattened row by row. Units stand beside the names where they
-are known: in a CSV in its header, as in ``plant.q[0] [rad]``. A .mat file has a variable for each signal, (N, width),
+are known: in a CSV in its header, as in ``plant.q[0] [rad]``; the other two also keep what figures call the columns and
+their values. A .mat file has a variable for each signal, (N, width),
 by its name with underscores, as in ``plant_q``, and the times in ``t``.
 """
 
@@ -22,15 +23,15 @@ from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError
 from cstormpy.simulation.mat_files import read_mat
 
-#: Names of columns, the columns side by side, their units, and which are held.
-Content = tuple[list[str], Array, list[str], list[str]]
+#: Names of columns, the columns side by side, their units, which are held, and all captions as a text of JSON, if any.
+Content = tuple[list[str], Array, list[str], list[str], list[str]]
 
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+)\]$")
 _WITH_UNIT = re.compile(r"(?P<name>.*\S) \[(?P<unit>[^\[\]]*)\]$")
 _LONGEST = 60
 """Characters of a variable of MATLAB, of the 63 that it may have."""
-_TEXTS = ("names", "units", "held")
-"""Variables of a file: names of all columns, their units, and names of those that are held from row to row."""
+_TEXTS = ("names", "units", "held", "captions")
+"""Variables of a file: names of all columns, their units, names of those held from row to row, and captions."""
 _TAKEN = ("t", *_TEXTS, "variables", "data", "end", "function", "case", "otherwise", "switch", "catch")
 
 
@@ -70,17 +71,24 @@ def columns_of(name: str, values: Any) -> dict[str, Array]:
 
 
 def _write_npz(
-    file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str] = ()
+    file: BinaryIO,
+    columns: Mapping[str, Array],
+    units: Mapping[str, str],
+    held: Collection[str] = (),
+    captions: str = "",
 ) -> None:
     names, known = np.array(list(columns)), np.array([units.get(name, "") for name in columns])
     data = np.column_stack(list(columns.values()))
-    np.savez_compressed(
-        file, names=names, units=known, data=data, held=np.array([name for name in columns if name in held], dtype=str)
-    )
+    last = np.array([name for name in columns if name in held], dtype=str)
+    np.savez_compressed(file, names=names, units=known, data=data, held=last, captions=np.array([captions]))
 
 
 def _write_csv(
-    file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str] = ()
+    file: BinaryIO,
+    columns: Mapping[str, Array],
+    units: Mapping[str, str],
+    held: Collection[str] = (),
+    captions: str = "",
 ) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text)
@@ -90,7 +98,11 @@ def _write_csv(
 
 
 def _write_mat(
-    file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str] = ()
+    file: BinaryIO,
+    columns: Mapping[str, Array],
+    units: Mapping[str, str],
+    held: Collection[str] = (),
+    captions: str = "",
 ) -> None:
     from scipy.io import savemat
 
@@ -103,6 +115,8 @@ def _write_mat(
     content["units"] = np.array([units.get(name, "") for name in columns], dtype=object)
     if held:
         content["held"] = np.array([name for name in columns if name in held], dtype=object)
+    if captions:
+        content["captions"] = np.array([captions], dtype=object)
     savemat(file, content, oned_as="column", long_field_names=True)
 
 
@@ -127,14 +141,14 @@ def _variables(names: list[str]) -> dict[str, str]:
 
 
 WRITERS = {".npz": _write_npz, ".csv": _write_csv, ".mat": _write_mat}
-"""Writers of a file by the ending of its name: of columns, the times first, the units of those that have one, and which
-are held from one row to the next."""
+"""Writers of a file by the ending of its name: of columns, the times first, the units of those that have one, which
+are held from one row to the next, and captions as a text."""
 
 
 def _read_npz(path: Path) -> Content:
     with np.load(path, allow_pickle=False) as file:
-        names, units, held = ([str(text) for text in file[key]] if key in file else [] for key in _TEXTS)
-        return names, np.asarray(file["data"], dtype=float), units, held
+        names, units, held, captions = ([str(text) for text in file[key]] if key in file else [] for key in _TEXTS)
+        return names, np.asarray(file["data"], dtype=float), units, held, captions
 
 
 def _read_csv(path: Path) -> Content:
@@ -147,13 +161,13 @@ def _read_csv(path: Path) -> Content:
             raise FileFormatError(f"{path}: row {number} has {len(row)} cells, the first {len(rows[0])}")
     split = [_WITH_UNIT.match(cell) for cell in rows[0]]
     names = [cell if match is None else match["name"] for cell, match in zip(rows[0], split, strict=True)]
-    return names, np.array(rows[1:], dtype=float), ["" if match is None else match["unit"] for match in split], []
+    return names, np.array(rows[1:], dtype=float), ["" if match is None else match["unit"] for match in split], [], []
 
 
 def _read_mat(path: Path) -> Content:
     try:
         content = read_mat(path, ("data", "variables", *_TEXTS))
-        names, units, held = (_texts(content.get(key)) for key in _TEXTS)
+        names, units, held, captions = (_texts(content.get(key)) for key in _TEXTS)
         if names is None:
             raise FileFormatError("has no variable 'names', a cell array of texts")
         data, variables = content.get("data"), _texts(content.get("variables"))
@@ -163,7 +177,7 @@ def _read_mat(path: Path) -> Content:
             raise FileFormatError("has no variable 'data', a matrix of a column for each name")
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from None
-    return names, data, units or [], held or []
+    return names, data, units or [], held or [], captions or []
 
 
 def _texts(cells: Any) -> list[str] | None:

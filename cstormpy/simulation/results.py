@@ -279,7 +279,7 @@ class Result(RunData, BDStruct):
 
     def recorded(self) -> Recorded:
         """Return what a file of this run would hold."""
-        return Recorded(np.asarray(self.data["t"]), self.columns(), self.units, self.held)
+        return Recorded(np.asarray(self.data["t"]), self.columns(), self.units, self.held, self.captions())
 
     def columns(self) -> dict[str, Array]:
         """Return all states and watched signals as named columns (N,)."""

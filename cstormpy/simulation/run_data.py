@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Recorded", "RunData", "read"]
+
+#: What columns are called beside their plot, and what the values 0, 1, … of some signals stand for, by their names.
+Captions = tuple[dict[str, str], dict[str, Sequence[str]]]
 
 
 class RunData(ABC):
@@ -66,7 +70,7 @@ class RunData(ABC):
     def layout(self) -> tuple[dict[str, list[str]], str]:
         """Return the columns of each signal that has a plot of its own, and what all other columns are called."""
 
-    def captions(self) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
+    def captions(self) -> Captions:
         """Return what columns are called beside their plot, and what the values 0, 1, … of some signals stand for."""
         return {}, {}
 
@@ -132,7 +136,7 @@ class RunData(ABC):
             raise InvalidValue(f"{target}: expected a name that ends in .npz, .csv or .mat")
         columns = {"t": np.asarray(self.t), **self.columns()}
         with atomic_file(target) as file:
-            writer(file, columns, {"t": "s", **self.units}, self.held)
+            writer(file, columns, {"t": "s", **self.units}, self.held, json.dumps(self.captions()))
 
 
 class Recorded(RunData):
@@ -145,9 +149,15 @@ class Recorded(RunData):
     """
 
     def __init__(
-        self, t: Array, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str] = ()
+        self,
+        t: Array,
+        columns: Mapping[str, Array],
+        units: Mapping[str, str],
+        held: Collection[str] = (),
+        captions: Captions = ({}, {}),
     ) -> None:
         self.t, self._columns, self._units, self._held = t, dict(columns), dict(units), {*held}
+        self._captions = captions
 
     def __repr__(self) -> str:
         times = f" from {self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else ""
@@ -190,6 +200,10 @@ class Recorded(RunData):
         """Return the columns of each signal that has a plot of its own, and what all other columns are called."""
         return {name: keys for name, keys in self.signals.items() if keys != [name]}, "signals and states"
 
+    def captions(self) -> Captions:
+        """Return what columns are called beside their plot, and what the values 0, 1, … of some signals stand for."""
+        return self._captions
+
     def signal(self, name: str) -> Array:
         """Return a column (N,), or all that carry a name with an index, side by side (N, width).
 
@@ -231,7 +245,12 @@ def read(path: str | os.PathLike[str]) -> Recorded:
     if not source.is_file():
         raise FileFormatError(f"{source}: there is no such file")
     try:
-        names, data, units, held = reader(source)
+        names, data, units, held, told = reader(source)
+        called, meanings = json.loads(told[0]) if told else ({}, {})
+        captions: Captions = (
+            dict(called),
+            {name: [str(word or "") for word in words] for name, words in meanings.items()},
+        )
     except FileFormatError:
         raise
     except Exception as error:  # what a damaged file can set off in its readers is not to be foreseen
@@ -242,7 +261,7 @@ def read(path: str | os.PathLike[str]) -> Recorded:
     if len(t) == 0 or not np.isfinite(t).all() or (np.diff(t) < 0).any():
         raise FileFormatError(f"{source}: its first column must hold times that do not decrease")
     known = {name: unit for name, unit in zip(names, units, strict=False) if unit}
-    return Recorded(t, {name: data[:, k] for k, name in enumerate(names) if k}, known, held)
+    return Recorded(t, {name: data[:, k] for k, name in enumerate(names) if k}, known, held, captions)
 
 
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.6

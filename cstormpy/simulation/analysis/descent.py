@@ -21,6 +21,8 @@ _CLOSE = 1e-3
 _MORE = 1.1
 #: By this part of what is gained may a cost differ by other steps, if it is to be one that does not depend on them.
 _SAME = 0.01
+#: A search has come to its end where so many steps together gain next to nothing; in a flat valley a single one may.
+_IDLE = 3
 #: So many runs are kept, as a search may come back to one.
 _KEPT = 4
 _NO_GAIN, INTERRUPTED = "nothing more is gained", "interrupted"
@@ -160,6 +162,8 @@ class Descent:
     def _vanished(self) -> str:
         held = [name for name, at in zip(self.problem.parameters.names, self._held(), strict=True) if at]
         but = f", but for {', '.join(held)} at a bound" if held else ""
+        if not held and np.array_equal(self.best.values, self.before):
+            but = " at the start, as it does at a least cost, but at a greatest one and on a saddle too"
         return f"the gradient has vanished{but}" + "".join(f"; it is not whole: {note}" for note in self.best.notes)
 
     def _descent(self, tol: float) -> tuple[bool, str]:
@@ -167,6 +171,7 @@ class Descent:
 
         size, begin = self._size(), self.best.values / self.scale
         along = [(begin, self.best)]  # the points between which the search goes along lines
+        gone = [single(self.best.cost) / size]  # the costs at them
 
         def costs(v: Array) -> tuple[float, Array]:
             found = self._attempt(v)
@@ -181,16 +186,22 @@ class Descent:
             found = self._last.get(v.tobytes())
             if found is not None:
                 along[-1] = v.copy(), found
+                gone.append(single(found.cost) / size)
+            if idle(_IDLE):
+                raise StopIteration
+
+        def idle(steps: int) -> bool:
+            return len(gone) > steps and gone[-1 - steps] - gone[-1] <= tol * max(1.0, abs(gone[-1]))
 
         answer = minimize(
             costs, begin, jac=True, method="L-BFGS-B", bounds=(self.limits / self.scale).T, callback=reached,
-            options={"maxfun": self.most, "maxiter": self.most, "ftol": tol, "gtol": tol},
+            options={"maxfun": self.most, "maxiter": self.most, "ftol": 0.0, "gtol": tol},
         )  # fmt: skip
         if answer.status == 1:
             raise self._exhausted()
-        if answer.status == 2:
+        if answer.status == 2 and not idle(1):
             return False, "the cost cannot be lowered along its gradient: it is not smooth there, or rounding hides it"
-        return True, self._vanished() if "GRADIENT" in str(answer.message).upper() else _NO_GAIN
+        return True, self._vanished() if self._steepness() <= tol else _NO_GAIN
 
     def _squares(self, tol: float) -> tuple[bool, str]:
         from scipy.optimize import least_squares

@@ -414,7 +414,7 @@ class _TangentRun(LocatingRun):
         if status or not np.isfinite(self.steps_of.out).all():
             self.diagram.at(self.t, self.x)
             self.observation.check_finite(self.t)
-            raise DiagramError(f"gradient: the run cannot go on at t = {self.t:.9g}")
+            raise self._ended()
         s, c = self.steps_of, self.columns
         dx, dsignals, moves = self.dx.copy(), s.dout[:, c], np.zeros(len(self.dx))
         signals = s.out[c].copy()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,8 @@ class LinearModel:
     differenced : tuple of (str, str)
         Blocks whose derivatives are not exact, and why: a function of the user, a kernel without a rule of its own.
     captions : mapping of str to str
-        What figures call inputs and outputs that belong to joints: "plant.elbow.q" in place of "plant.q[1]".
+        What figures call inputs and outputs: "plant.elbow.q" in place of "plant.q[1]", and "kick[0]", an output that is
+        one number, in place of "kick[0][0]".
 
     Examples
     --------
@@ -346,7 +347,7 @@ def linearize(
             held=() if period is not None else tuple(str(b.name) for b in diagram.cells),
             dt=period,
             differenced=tuple(model.differenced),
-            captions=_captions(bd, [*(i.signal for i in moved), *watched]),
+            captions=captions_of(bd, [*(i.signal for i in moved), *watched]),
         )
 
 
@@ -361,12 +362,13 @@ def _hold_what_ticks(diagram: Any, inputs: list[Input], t: float, x: Array, dt: 
             given.value = value
 
 
-def _captions(bd: Any, signals: list[Signal]) -> dict[str, str]:
-    """Return what the numbers of signals are called that belong to joints, by their names."""
+def captions_of(bd: Any, signals: Iterable[Signal]) -> dict[str, str]:
+    """Return what the numbers of signals are called, by their names: as the joint, or as the signal that is but one."""
     mechanisms, found = mechanisms_of(bd.blocklist), dict[str, str]()
     for signal in signals:
         names = labels(signal)
         called = coordinate_labels(signal, mechanisms.get(signal.block), len(names))
+        called = called or [signal.name] * (len(names) == 1)
         found.update(zip(names, called, strict=False))
     return found
 

@@ -15,6 +15,7 @@ from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.bounds import Bound
+from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.events import at_bounds
 from cstormpy.simulation.runner import Run
 
@@ -38,6 +39,8 @@ class LocatingRun(Run):
     Attributes
     ----------
     steps_of : Steps
+    program : Program
+        Their graph.
     dx : ndarray, (k, n)
         Tangents of the states.
     columns : ndarray
@@ -49,6 +52,7 @@ class LocatingRun(Run):
     """
 
     steps_of: Steps
+    program: Program
     dx: Array
     columns: NDArray[np.int64]
     kept: list[list[Array]]
@@ -82,9 +86,7 @@ class LocatingRun(Run):
             self.diagram.derivative(end, x)
             self.diagram.at(t, self.x)
             self.observation.check_finite(self.t)
-            raise DiagramError(
-                f"gradient: the run cannot go on at t = {t:.9g}: a signal is not finite; take shorter steps"
-            )
+            raise self._ended()
         fresh = [*np.flatnonzero(s.crossed(sides)).tolist(), *early] if crossed else early
         if self._is_steep(fresh, end, sides) or (early and self._steps_aside(end, sides)):
             return
@@ -244,6 +246,14 @@ class LocatingRun(Run):
         acting = [i for i in fired if not isinstance(detectors[i][0], Switch)]
         smooth = [i for i in fired if passed[i]]
         return [i for i in smooth if i in acting] or smooth or acting
+
+    def _ended(self) -> DiagramError:
+        """Return why the run does not go on, where neither its blocks nor its signals say so themselves."""
+        self.program.raise_interrupt()
+        where, error = f"gradient: the run cannot go on at t = {self.t:.9g}", self.program.error
+        if error is None:
+            return DiagramError(f"{where}: a signal is not finite; take shorter steps")
+        return DiagramError(f"{where}: beside it, where differences are taken of what is asked in Python, {error}")
 
     def _partial(self, end: float, x: Array, dx: Array) -> bool:
         """Take one step to a time, whatever is crossed; x and dx stand there then."""

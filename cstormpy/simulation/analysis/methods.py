@@ -379,7 +379,8 @@ class Analysis:
         max_runs : int
             How many runs are made at most.
         tol : float
-            The search ends where less than this part of the cost is gained, or the gradient falls below it.
+            The search ends where its last steps together gain less than this part of the cost, or of that at the start
+            if that is greater, or where the gradient falls below it.
 
         Returns
         -------

@@ -43,6 +43,11 @@ class Response:
     inputs: tuple[str, ...]
     captions: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Return its size, and of what it is."""
+        names = ", ".join(self.inputs), ", ".join(self.outputs)
+        return f"<Response: {len(self.t)} samples from 0 to {self.t[-1]:g} s after a step of {names[0]}: {names[1]}>"
+
     def plot(self, axes: Any = None) -> Any:
         """Draw each output in an axes of its own, one line for each input; return the figure."""
         import matplotlib.pyplot as plt
@@ -101,9 +106,10 @@ def refuse_no_ports(model: LinearModel, what: str) -> None:
 def _stepped(model: LinearModel, t: Array, F: Array, G: Array) -> Response:
     """Return the response of x[k+1] = F x[k] + G u[k]."""
     x, y = np.zeros(G.shape), np.empty((len(t), len(model.outputs), G.shape[1]))
-    for k in range(len(t)):
-        y[k] = model.C @ x + model.D
-        x = F @ x + G
+    with np.errstate(over="ignore", invalid="ignore"):  # of what grows beyond all bounds
+        for k in range(len(t)):
+            y[k] = model.C @ x + model.D
+            x = F @ x + G
     return Response(t, y, model.outputs, model.inputs, model.captions)
 
 
@@ -148,14 +154,14 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
     response = model.frequency_response(w)
     rows = 2 * len(model.outputs)
     _, axes = plt.subplots(rows, 1, sharex=True, squeeze=False, layout="constrained", figsize=(_WIDTH, _HEIGHT * rows))
+    axes[0, 0].set_xscale("log")  # of all, once: semilogx sets the scale of each panel for each line
     for i, output in enumerate(model.outputs):
         above, below = axes[2 * i, 0], axes[2 * i + 1, 0]
         for j, source in enumerate(model.inputs):
             size = np.abs(response[:, i, j])
-            above.semilogx(
-                w, 20.0 * np.log10(np.where(size > 0.0, size, np.nan)), label=model.captions.get(source, source)
-            )
-            below.semilogx(w, phase(response[:, i, j], hold))
+            size = 20.0 * np.log10(np.where(size > 0.0, size, np.nan))
+            above.plot(w, size, label=model.captions.get(source, source))
+            below.plot(w, phase(response[:, i, j], hold))
         above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
         below.set_ylabel("phase [°]")
         below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))

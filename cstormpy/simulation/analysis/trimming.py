@@ -14,7 +14,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.linear import chosen_inputs
+from cstormpy.simulation.analysis.linear import captions_of, chosen_inputs
 from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import feed_open_inputs
 from cstormpy.simulation.named_states import continuous_parts, numbers, state_places
@@ -22,6 +22,8 @@ from cstormpy.simulation.recording import find_signals
 
 #: Largest residual, as part of one plus the largest rate at the start, that counts as none.
 REACHED = 1e-9
+#: What is at most this part of the largest number is printed as zero.
+_ROUNDING = 1e-14
 #: What has no slope larger than this part of the largest is not felt.
 _FELT = 1e-12
 #: The first implicit step [s] by which a diagram comes to rest where a search fails, and how many there are at most.
@@ -52,6 +54,8 @@ class OperatingPoint:
         Sampled blocks, whose states are held at what they are.
     left_out : dict of str to float
         Rates that were left out, as nobody asked for them and no other block takes the state: what they are.
+    captions : mapping of str to str
+        What is printed for `names`, as in `LinearModel`.
     """
 
     x: Array
@@ -66,13 +70,15 @@ class OperatingPoint:
     differenced: tuple[tuple[str, str], ...]
     held: tuple[str, ...] = ()
     left_out: dict[str, float] = field(default_factory=dict)
+    captions: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Return states, signals and what remains."""
-        lines = [self.message]
-        lines += [f"  {name} = {value:.9g}" for name, value in zip(self.states, self.x, strict=True)]
-        lines += [f"  {name} = {value:.9g}" for name, value in zip(self.names, self.u, strict=True)]
-        return "\n".join(lines)
+        """Return states, signals and what remains; what rounding leaves of a zero is one."""
+        called = [*self.states, *(self.captions.get(name, name) for name in self.names)]
+        values = np.concatenate([self.x, self.u])
+        values[np.abs(values) <= _ROUNDING * np.abs(values).max(initial=0.0)] = 0.0
+        lines = [f"  {name} = {value:.9g}" for name, value in zip(called, values, strict=True)]
+        return "\n".join([self.message, *lines])
 
 
 @dataclass
@@ -140,6 +146,7 @@ def trim(
             differenced=tuple(model.differenced),
             held=held,
             left_out=left_out,
+            captions=captions_of(bd, (i.signal for i in given)),
         )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -176,10 +176,19 @@ class Program:
 
     def raise_interrupt(self) -> None:
         """Raise what has interrupted a block that the routine asked in Python."""
+        for python in self._python_calls():
+            python.raise_interrupt()
+
+    @property
+    def error(self) -> Exception | None:
+        """What a block ended with that the routine asked in Python, if one failed."""
+        return next((python.error for python in self._python_calls() if python.error is not None), None)
+
+    def _python_calls(self) -> Iterator[PythonCall]:
         for link in self.links:
             python = getattr(link.function, "python", link.function)
             if isinstance(python, PythonCall):
-                python.raise_interrupt()
+                yield python
 
     def ask_in_python(self, name: str) -> bool:
         """Have Python asked for what numba has compiled for a block; return whether there was any."""

@@ -266,7 +266,8 @@ def refuse_more_than_states(diagram: Any, simstate: Any, moved: list[Input], who
         _refuse(who, sampled[0], "is sampled", "sampled blocks")
     _refuse_events(diagram, simstate, moved, who)
     for _, source in simstate.eventq.pop_until(math.inf):
-        _refuse_jumps(source, moved, who)
+        if not isinstance(source, Clock) or source.blocklist:
+            _refuse_jumps(source, moved, who)
 
 
 def refuse_more_than_samples(diagram: Any, simstate: Any, moved: list[Input], who: str) -> list[tuple[float, Clock]]:

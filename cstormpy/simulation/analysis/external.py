@@ -120,8 +120,7 @@ class DiagramStepper:
 
     def __repr__(self) -> str:
         """Return where it stands, and what u and y are."""
-        inputs, outputs = ", ".join(self.inputs) or "nothing", ", ".join(self.outputs) or "nothing"
-        return f"<stepper of {str(self._bd.name)!r} at t = {self.t:g}: u = {inputs}; y = {outputs}>"
+        return f"<stepper of {str(self._bd.name)!r} at t = {self.t:g}: {ports_of(self)}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or sent to another process."""
@@ -228,6 +227,11 @@ def those_of(inputs: Sequence[str]) -> str:
     return (
         f"the inputs are {', '.join(inputs[:_SHOWN])}{', …' * (len(inputs) > _SHOWN)}" if inputs else "there are none"
     )
+
+
+def ports_of(stepper: Any) -> str:
+    """Return what u and y of a stepper are."""
+    return f"u = {', '.join(stepper.inputs) or 'nothing'}; y = {', '.join(stepper.outputs) or 'nothing'}"
 
 
 def refuse_copies(what: str) -> NoReturn:

@@ -272,6 +272,7 @@ def test_a_fault_in_an_output_alone_leaves_all_where_they_stood():
     bd.connect(bd.CONSTANT([0.0, 0.0]), effort.qd)
     bd.connect(bd.CONSTANT([0.0, 1.0]), effort.tau)
     rows = sim.batch_stepper(bd, ["rate"], ["effort.qdd", "double"], count=2, solver="Euler")
+    assert repr(rows).startswith("<batch stepper, 2 copies: u = rate[0]; y = effort.qdd[0], ")  # it was an address
     before = rows.step([[-0.5], [0.5]], 1.0)
     with pytest.raises(cs.BlockError, match="row 0"):
         rows.step([[-0.25], [0.5]], 2.0)

@@ -182,7 +182,9 @@ def test_a_sampled_linear_model_will_do_and_must_have_the_period_of_the_clock():
     A, B = sampled_model([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], 0.1)
     other = sim.blockdiagram()
     block = other.MPC(other.clock(0.1), model, low=-1.0, high=1.0)
-    expected = PredictiveController(A, B, low=-1.0, high=1.0)([0.4, 0.1])
+    controller = PredictiveController(A, B, low=-1.0, high=1.0)
+    assert repr(controller) == f"<PredictiveController: 2 states, 1 input, {controller.N} periods>"
+    expected = controller([0.4, 0.1])
     np.testing.assert_allclose(block.output(0.0, [np.array([0.4, 0.1])], None)[0], expected, atol=1e-9)
     with pytest.raises(InvalidValue, match=r"model: is sampled every 0.1 s, the clock ticks every 0.2 s"):
         other.MPC(other.clock(0.2), model)

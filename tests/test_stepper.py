@@ -57,6 +57,13 @@ def test_inputs_are_held_over_a_step(stepper):
         np.testing.assert_allclose(stepper.step(tau, h), x, atol=1e-12)
 
 
+def test_a_clock_that_no_block_has_is_no_matter():
+    """It was refused as a block that declares jumps, to be put in by inputs=['clock.0']."""
+    sim, bd = acrobot()
+    bd.clock(10, "Hz")
+    np.testing.assert_array_equal(sim.stepper(bd, outputs=["plant.q"]).reset(), [-1.2, 0.3])
+
+
 def test_a_start_by_name_and_shorter_steps_inside():
     sim, bd = acrobot()
     fine = sim.stepper(bd, ["plant.tau"], ["plant.q"], substeps=10)

@@ -202,3 +202,7 @@ def test_nothing_is_drawn_of_nothing():
 def test_it_prints_what_it_holds():
     text = repr(made(lambda x, law: x, {"x": X, "law": ["pd", "lqr"]}, fail=[2]))
     assert "finished: 10 of 10 runs, 1 failed" in text and "pd, lqr" in text and "failed at (1, 0): fails" in text
+    arrays = made(lambda x, q0: x + q0[1], {"x": [0.5], "q0": [[0.1, 0.0], [0.5, 1.0]]})
+    lines = repr(arrays).splitlines()  # these said "1 values, 0.5 to 0.5", and nothing of how many arrays
+    assert lines[1:3] == ["  x: 1 value, 0.5", "  q0: 2 values, 0 to 1"]
+    assert arrays.plot(axes="x")._suptitle.get_text() == "q0 = [0.1, 0]"

@@ -282,6 +282,12 @@ class PredictiveController:
     def _outputs(self) -> tuple[str, ...]:
         return tuple(f"output {k}" for k in range(len(self.C)))
 
+    def __repr__(self) -> str:
+        """Return its size."""
+        counts = ((self.n, "state"), (self.m, "input"), (self.N, "period"))
+        sizes = ", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in counts)
+        return f"<PredictiveController: {sizes}>"
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what a copy needs: the solver's workspace is made anew."""
         return {**self.__dict__, "_model": None}

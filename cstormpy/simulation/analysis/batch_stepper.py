@@ -21,6 +21,7 @@ from cstormpy.graph.routine import Routine
 from cstormpy.simulation.analysis.external import (
     fixed_method,
     input_not_finite,
+    ports_of,
     refuse_copies,
     shut_within,
     stepped_by_others,
@@ -73,6 +74,10 @@ class BatchStepper:
         self._stages = [np.zeros_like(self._x) for _ in range(self._method.stages)]
         self._part = np.zeros((min(rows, _ROWS + LANES), state.size))
         self.reset()
+
+    def __repr__(self) -> str:
+        """Return how many copies there are, and what u and y of each are."""
+        return f"<batch stepper, {self.count} {'copy' if self.count == 1 else 'copies'}: {ports_of(self)}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or sent to another process."""

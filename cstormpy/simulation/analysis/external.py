@@ -120,8 +120,7 @@ class DiagramStepper:
 
     def __repr__(self) -> str:
         """Return where it stands, and what u and y are."""
-        inputs, outputs = ", ".join(self.inputs) or "nothing", ", ".join(self.outputs) or "nothing"
-        return f"<stepper of {str(self._bd.name)!r} at t = {self.t:g}: u = {inputs}; y = {outputs}>"
+        return f"<stepper of {str(self._bd.name)!r} at t = {self.t:g}: {ports_of(self)}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or sent to another process."""
@@ -230,6 +229,11 @@ def those_of(inputs: Sequence[str]) -> str:
     )
 
 
+def ports_of(stepper: Any) -> str:
+    """Return what u and y of a stepper are."""
+    return f"u = {', '.join(stepper.inputs) or 'nothing'}; y = {', '.join(stepper.outputs) or 'nothing'}"
+
+
 def refuse_copies(what: str) -> NoReturn:
     """Refuse to copy or pickle what holds machine code and the arrays that it works in."""
     raise InvalidType(f"a {what} cannot be copied or sent to another process: make another by sim.{what}(...) there")
@@ -266,7 +270,8 @@ def refuse_more_than_states(diagram: Any, simstate: Any, moved: list[Input], who
         _refuse(who, sampled[0], "is sampled", "sampled blocks")
     _refuse_events(diagram, simstate, moved, who)
     for _, source in simstate.eventq.pop_until(math.inf):
-        _refuse_jumps(source, moved, who)
+        if not isinstance(source, Clock) or source.blocklist:
+            _refuse_jumps(source, moved, who)
 
 
 def refuse_more_than_samples(diagram: Any, simstate: Any, moved: list[Input], who: str) -> list[tuple[float, Clock]]:

@@ -134,6 +134,8 @@ def _nearest(name: str, values: NDArray[Any], wanted: Any) -> int:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"[{', '.join(map(_short, value))}]"
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 

@@ -111,7 +111,7 @@ class Sweep(Mapping[str, Array]):
             if self.message.startswith(self.status)
             else f"Sweep, {self.status}: {self.message}"
         ]
-        lines += [f"  {name}: {_span(v)}" for name, v in self.axes.items()]
+        lines += [f"  {name}: {_counted(v)}{_span(v)}" for name, v in self.axes.items()]
         lines += [f"  -> {name} {v.shape}: {_span(v)}" for name, v in self._values.items()]
         lines += [f"  failed at {at}: {why}" for at, why in list(self.reasons.items())[:3]]
         return "\n".join(lines)
@@ -190,5 +190,12 @@ def _span(values: NDArray[Any]) -> str:
     if values.dtype.kind not in "biuf":
         return ", ".join(str(v) for v in values[:6]) + (", …" if len(values) > 6 else "")
     finite = values[np.isfinite(values)]
-    counted = f"{len(values)} values, " if values.ndim == 1 else ""
-    return f"{counted}{finite.min():.6g} to {finite.max():.6g}" if finite.size else "nothing finite"
+    if not finite.size:
+        return "nothing finite"
+    least, most = f"{finite.min():.6g}", f"{finite.max():.6g}"
+    return least if least == most else f"{least} to {most}"
+
+
+def _counted(values: NDArray[Any]) -> str:
+    """Return how many numbers, or arrays of numbers, there are; texts are listed."""
+    return "" if values.dtype.kind not in "biuf" else "1 value, " if len(values) == 1 else f"{len(values)} values, "

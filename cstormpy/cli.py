@@ -396,6 +396,8 @@ def _live(bd: Any, unwanted: bool) -> bool | str:
 def _show(given: argparse.Namespace) -> int:
     from cstormpy.mechanism import Mechanism, as_mechanism
 
+    if given.floating and Path(given.file).suffix.lower() not in (".urdf", ".xml"):
+        raise InvalidValue(f"--floating: is for the file of a URDF, as robot.urdf, got {given.file}")
     mech = Mechanism.from_urdf(given.file, floating=True) if given.floating else as_mechanism(given.file)
     print(mech)
     mass, motors = sum(link.mass for link in mech.links), len(mech.actuated)

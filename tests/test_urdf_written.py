@@ -189,6 +189,8 @@ class TestShown:
         assert caplog.messages == ["arm.urdf: elements that the dynamics do not need are skipped: 1 <gazebo>"]
         assert cli.main(["show", str(path), "--no-live", "--floating"]) == 0
         assert "8 coordinates, 2 with a motor" in capsys.readouterr().out
+        assert cli.main(["show", "acrobot", "--floating"]) == 1
+        assert "--floating: is for the file of a URDF, as robot.urdf, got acrobot" in capsys.readouterr().err
         path.write_text("<robot/>")
         assert cli.main(["show", str(path)]) == 1
         assert capsys.readouterr().err == f"cstorm: {path}: line 1: <robot> has no links\n"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.errors import InvalidValue, NonFinite, UnknownName
 from cstormpy.identification.consistency import Bodies, is_possible
 
 NAMES = ["forearm.mass", "forearm.com[0]", "forearm.inertia.zz", "shoulder.damping", "elbow.damping"]
@@ -232,3 +232,14 @@ def test_each_signal_has_the_noise_that_its_rows_show():
         found = cs.identify(mech, log, "joint1.damping", form="output", horizon=3)
         ratios.append(found.noise / [1e-3, 0.1])
     np.testing.assert_allclose(np.mean(ratios, axis=0), 1.0, atol=0.12)  # 0.7 and 1.25 before
+
+
+def test_a_guess_whose_simulation_grows_beyond_all_numbers_is_told(recwarn):
+    """NumPy warned of an overflow from within, and the error spoke of a result in row 0."""
+    rng = np.random.default_rng(0)
+    guess = cs.library.acrobot().with_parameters({"elbow.damping": 200.0})
+    log = {"t": np.arange(0, 1, 0.02), "q": np.cumsum(0.05 * rng.normal(size=(50, 2)), axis=0)}
+    log["tau"] = rng.normal(size=(50, 1))
+    with pytest.raises(NonFinite, match="the mechanism that is given grows beyond all numbers"):
+        cs.identify(guess, log, ["elbow.damping"], form="output", horizon=49)
+    assert not recwarn.list

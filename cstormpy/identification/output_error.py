@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
-from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.errors import CstormError, InvalidValue, NonFinite
 from cstormpy.identification.consistency import Bodies
 from cstormpy.identification.equations import LEAST_SHOWN, told
 from cstormpy.identification.log import LEAST_ROWS, Log
@@ -214,7 +214,13 @@ class _Search:
         self._parts_of_first = [find(mech, name)[0][1][0] for name in self.names]
         self.bodies, self.held = Bodies(self.names), False
         values = np.array([component_value(mech, name) for name in self.names])
-        self.point = self._at(mech.with_drive(active=[]), values, self.stretches.start)
+        try:
+            self.point = self._at(mech.with_drive(active=[]), values, self.stretches.start)
+        except NonFinite:
+            raise NonFinite(
+                "identify: the simulation of the mechanism that is given grows beyond all numbers; its guesses, as of "
+                "a damping, may be too large, horizon= too long, or max_step= is needed"
+            ) from None
 
     def hold(self, mech: Mechanism) -> None:
         """Begin anew, and hold links to what bodies can have."""
@@ -225,6 +231,7 @@ class _Search:
 
     # simulation
 
+    @np.errstate(over="ignore", invalid="ignore")  # what grows beyond all numbers is no point
     def _at(self, mech: Mechanism, values: Array, start: Array) -> _Point:
         """Simulate all stretches."""
         parts = [part for name in self.names for part in find(mech, name)[0][1]]

@@ -288,3 +288,14 @@ def test_what_the_first_tick_brings_switches(engine):
     out = sim.run(bd, T=0.35)
     assert out.x[-1, blocks[-1].nstates :] == pytest.approx([0.35] * len(blocks), abs=1e-9)
     assert sorted(out.events) == sorted((0.0, block.name) for block in blocks)
+
+
+@pytest.mark.parametrize("made", ["SATURATION", "DEADZONE", "QUANTIZER"])
+def test_numbers_for_each_element_want_as_many(made):
+    """One number was made three, and two ended in NumPy's words."""
+    for signal in (1.0, [1.0, 2.0]):
+        bd = (sim := simulation("interpreted")).blockdiagram()
+        bd.connect(bd.CONSTANT(signal), block := getattr(bd, made)([0.1, 0.2, 0.3]))
+        bd.connect(block, bd.NULL())
+        with pytest.raises(CstormError, match="input port 0 'u': expected 3 numbers, got"):
+            sim.run(bd, T=1.0)

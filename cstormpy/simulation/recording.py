@@ -206,7 +206,8 @@ class Recording:
     def replace(self, t: float, x: Array) -> None:
         """Keep the present values in the place of the last sample, unless that came with many."""
         if self._t:
-            for values in (self._t, self._x, *self._y):
+            lists: list[list[Any]] = [self._t, self._x, *self._y]
+            for values in lists:
                 values.pop()
             self.add(t, x)
 

@@ -98,8 +98,14 @@ def vector(block: Block, port: int, value: Any, n: int, parts: Sequence[str] = (
     return array
 
 
-def signal(block: Block, port: int, value: Any) -> Any:
-    """Return the signal at an input port as a number, or as an array of any shape."""
+def signal(block: Block, port: int, value: Any, *each: Any) -> Any:
+    """Return the signal at an input port as a number, or as an array of any shape.
+
+    It must be as wide as the numbers `each` that are given for each of its elements, if any of these is a vector.
+    """
+    for given in each:
+        if np.ndim(given):
+            return vector(block, port, value, np.size(given))
     if value.__class__ is float:
         return value
     array = _numbers(block, port, value)

@@ -29,23 +29,23 @@ class Kinked(Ported):
     _locate = True
     #: Whether the border is a function of the states of the block too.
     _by_states = False
-    #: 1 where a run has left off looking for the kinks.
-    _left_off = 0.0
+    #: 1 while a run looks for the kinks, 0 where it has left off.
+    _looking = 1.0
 
     def start(self, simstate: Any) -> None:
         """Begin a run: let it look for the kinks."""
         super().start(simstate)  # type: ignore[misc]
-        self._left_off = 0.0
+        self._looking = 1.0
         if self._locate and hasattr(simstate, "declare_crossing_event"):
             for which in range(self._watched()):
                 Crossing(self, simstate, self._looked_for, direction=0.0, of_states=self._by_states, which=which)  # type: ignore[arg-type]
 
     def leave_off(self) -> None:
         """Look for the kinks no longer: a signal that rests at a border passes it to and fro by rounding."""
-        self._left_off = 1.0
+        self._looking = 0.0
 
     def _looked_for(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
-        return either(self._left_off > 0.0, 1.0, self._border(t, u, *x, which=which))
+        return self._looking * self._border(t, u, *x, which=which) + (1.0 - self._looking)
 
     def _watched(self) -> int:
         """Return how many numbers are to be watched: for each of two limits one of each share of a signal."""

@@ -42,8 +42,11 @@ class _Zoned(Kinked):
         self.low, self.high, self._locate = least, most, look
         self._tune("low", "high")
 
+    def _signal(self, u: Sequence[Any]) -> Any:
+        return ports.signal(self, 0, u[0], self.low, self.high)  # type: ignore[arg-type]
+
     def _border(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
-        return beside(ports.signal(self, 0, u[0]), (self.low, self.high)[which // SHARES], which % SHARES)  # type: ignore[arg-type]
+        return beside(self._signal(u), (self.low, self.high)[which // SHARES], which % SHARES)  # type: ignore[arg-type]
 
 
 class Saturation(_Zoned, FunctionBlock):
@@ -80,7 +83,7 @@ class Saturation(_Zoned, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the signal within its limits."""
-        return [saturated(ports.signal(self, 0, u[0]), self.low, self.high)]
+        return [saturated(self._signal(u), self.low, self.high)]
 
 
 class DeadZone(_Zoned, FunctionBlock):
@@ -116,7 +119,7 @@ class DeadZone(_Zoned, FunctionBlock):
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return what is beyond the zone."""
-        return [dead_zone(ports.signal(self, 0, u[0]), self.low, self.high)]
+        return [dead_zone(self._signal(u), self.low, self.high)]
 
 
 class Quantizer(Switching, FunctionBlock):
@@ -166,10 +169,10 @@ class Quantizer(Switching, FunctionBlock):
         return [self.interval * self.mode(u)]
 
     def _decided(self, u: Sequence[Any]) -> Any:
-        return nearest_level(ports.signal(self, 0, u[0]), self.interval)
+        return nearest_level(ports.signal(self, 0, u[0], self.interval), self.interval)
 
     def _margin(self, t: float, u: Sequence[Any]) -> Any:
-        return np.min(room_in_level(ports.signal(self, 0, u[0]), self.interval, self._mode))
+        return np.min(room_in_level(ports.signal(self, 0, u[0], self.interval), self.interval, self._mode))
 
 
 class Relay(Switching, FunctionBlock):

@@ -288,3 +288,27 @@ def test_what_the_first_tick_brings_switches(engine):
     out = sim.run(bd, T=0.35)
     assert out.x[-1, blocks[-1].nstates :] == pytest.approx([0.35] * len(blocks), abs=1e-9)
     assert sorted(out.events) == sorted((0.0, block.name) for block in blocks)
+
+
+@pytest.mark.parametrize("made", ["SATURATION", "DEADZONE", "QUANTIZER"])
+def test_numbers_for_each_element_want_as_many(made):
+    """One number was made three, and two ended in NumPy's words."""
+    for signal in (1.0, [1.0, 2.0]):
+        bd = (sim := simulation("interpreted")).blockdiagram()
+        bd.connect(bd.CONSTANT(signal), block := getattr(bd, made)([0.1, 0.2, 0.3]))
+        bd.connect(block, bd.NULL())
+        with pytest.raises(CstormError, match="input port 0 'u': expected 3 numbers, got"):
+            sim.run(bd, T=1.0)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_tick_just_behind_an_event_takes_the_switch_back(engine):
+    """The signals meet a rounding before the tick at 0.1 s, which parts them again: that was not seen."""
+    bd = (sim := simulation(engine)).blockdiagram()
+    late, less = bd.DELAY(bd.clock(0.05, "s"), samples=2, x0=0.1), bd.COMPARE("<", None)
+    bd.connect(bd.WAVEFORM("sine", freq=1.0, phase=0.03), late)
+    bd.connect(bd.WAVEFORM("sine", freq=1.0, phase=0.13), less[0])
+    bd.connect(late, less[1])
+    bd.connect(less, bd.INTEGRATOR())
+    out = sim.run(bd, T=0.14, rtol=1e-9)
+    assert out.x[-1, 0] == pytest.approx(0.14, abs=1e-9)

@@ -229,3 +229,17 @@ def test_points_of_a_grid_at_ticks_show_what_is_held_from_there_on(engine):
         np.testing.assert_allclose(out.t, points * dt, atol=1e-12)
         per_tick = round(0.1 / dt)
         np.testing.assert_allclose(np.ravel(out.signal("hold")), points // per_tick * 0.1, atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_samples_on_a_grid_show_what_a_tick_at_an_event_brings(engine):
+    """The event, at the same time or a rounding before, was recorded, and the tick behind it no more."""
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(bd.TIME(), bd.ZOH(bd.clock(0.1, "s"), name="held"))
+    for phase in (0.0, 0.25):  # which pass zero at 0.1, 0.2, 0.3, … s
+        bd.connect(bd.WAVEFORM("sine", freq=2.5, phase=phase), above := bd.COMPARE(">", 0.0))
+        bd.connect(above, bd.INTEGRATOR())
+    out = sim.run(bd, T=0.8, dt=0.1, watch=["held"])
+    assert len(out.events) >= 7
+    np.testing.assert_allclose(out.signal("held").ravel(), out.t, atol=1e-12)

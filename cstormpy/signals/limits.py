@@ -95,7 +95,10 @@ def beside(u: Signal, border: Signal, share: int) -> Any:
     >>> float(beside(0.25, 0.5, 0)) < 0.0 < float(beside(0.75, 0.5, 0))
     True
     """
-    parts = np.ravel(np.clip(u - border, -1.0, 1.0))[share::SHARES]
+    far = u - border
+    if not np.ndim(far):
+        return 1.0 if share else np.clip(far, -1.0, 1.0)
+    parts = np.ravel(np.clip(far, -1.0, 1.0))[share::SHARES]
     if len(parts) < 2:
         return parts[0] if len(parts) else 1.0
     return np.prod(np.sign(parts)) * np.min(np.abs(parts))

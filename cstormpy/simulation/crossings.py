@@ -120,7 +120,8 @@ class Crossings:
         for i, (detector, _) in enumerate(self.detectors):
             value = float(detector(t1, x1))
             bracket = self._bracket(i, value, stepper)
-            after.append(value if settled(t1, self.fired_at[i]) else None)
+            unseen = self.before[i] if _decided(detector) else None
+            after.append(value if settled(t1, self.fired_at[i]) else unseen)
             if bracket is not None:
                 found.append((bracket, i))
         if not found:

@@ -203,6 +203,14 @@ class Recording:
         # a float, and an array with its head, for the time, the state and each signal
         self._take(32 + 128 * (1 + len(self.signals)) + x.nbytes)
 
+    def replace(self, t: float, x: Array) -> None:
+        """Keep the present values in the place of the last sample, unless that came with many."""
+        if self._t:
+            lists: list[list[Any]] = [self._t, self._x, *self._y]
+            for values in lists:
+                values.pop()
+            self.add(t, x)
+
     def extend(self, t: Array, x: Array, columns: Array, split: Callable[[Array], list[Any]]) -> None:
         """Keep many samples: times (N,), states (N, nstates), and the numbers of all signals side by side (N, columns).
 
@@ -309,6 +317,8 @@ class Observation:
         self.check_finite(t)
         if not self.settings.grid:
             self.recording.add(t, x)
+        elif at_boundary and abs(t - self.recording.last) <= SAME_TIME * max(1.0, abs(t)):
+            self.recording.replace(t, x)  # as a tick at the time of an event, of which the last has its say
         elif at_boundary and self._on_grid(t):
             self._record(t, x)
         if not self.settings.sinks_on_grid:

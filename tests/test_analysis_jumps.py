@@ -201,7 +201,8 @@ def test_a_search_whose_gradient_is_not_whole_says_so(sim):
     bd = sim.blockdiagram()
     bd.connect(Switch(bd=bd, name="own"), bd.INTEGRATOR(name="x"))
     found = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.5) ** 2, ["own.when"], T=2.0)
-    assert "vanished; it is not whole: own.when decides when something switches" in found.message
+    assert found.message.startswith("the gradient has vanished at the start")
+    assert "; it is not whole: own.when decides when something switches" in found.message
 
 
 def test_the_times_of_a_table_have_derivatives_each_by_itself(sim):

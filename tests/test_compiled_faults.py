@@ -247,7 +247,7 @@ def test_a_singular_matrix_is_named_by_its_block():
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_and_strings_stay_out_of_the_source(name):
     sim = simulation()
-    bd = loop(sim, name=name)
+    bd = loop(sim, name=name + "0")
     both, item = bd.DICT([name, "other"], name=name + "1"), bd.ITEM(name, name=name + "2")
     bd.connect(bd.blocklist[0], both[0], both[1])
     bd.connect(both, item)

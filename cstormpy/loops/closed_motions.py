@@ -8,8 +8,9 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
-from cstormpy.loops.assembly import CLOSED, LEAST, OPENED, project
-from cstormpy.loops.closure import closure_of, constraint_names, ends_of
+from cstormpy.loops.assembly import CLOSED, OPENED
+from cstormpy.loops.closure import LEAST, closure_of, constraint_names, ends_of
+from cstormpy.loops.projection import project
 
 if TYPE_CHECKING:
     from cstormpy.linkage.linkage import Linkage

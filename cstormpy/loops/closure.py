@@ -40,6 +40,9 @@ from cstormpy.reporting import notice_once
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
+LEAST = 1e-9
+"""A singular value of A below this part of the greatest counts as zero."""
+
 
 @dataclass(frozen=True)
 class Closure:

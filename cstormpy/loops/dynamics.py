@@ -29,9 +29,9 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import LEAST, independent_rows, is_carried, refuse_open, singular, written_rows
+from cstormpy.loops.assembly import independent_rows, is_carried, refuse_open, singular, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain
-from cstormpy.loops.closure import Closure, closure_of, constraint_names, ends_of
+from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names, ends_of
 from cstormpy.loops.opening import without_opening
 from cstormpy.loops.redundancy import Redundancy, least_torque, pseudoinverse, weights_of
 from cstormpy.reporting import notice_once

@@ -19,8 +19,8 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.inverse_kinematics import tip_of
 from cstormpy.dynamics.pose_search import Flags, Found, Tip
 from cstormpy.errors import InvalidValue
-from cstormpy.loops.assembly import project
 from cstormpy.loops.closure import angular_rows, closure_of, owners
+from cstormpy.loops.projection import project
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage

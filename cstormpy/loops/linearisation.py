@@ -30,9 +30,9 @@ from cstormpy.arguments import entries
 from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import WrenchLike
 from cstormpy.errors import InvalidValue, UnknownName
-from cstormpy.loops.assembly import LEAST, project
-from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import closed_inverse
+from cstormpy.loops.projection import project
 from cstormpy.loops.redundancy import pseudoinverse
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity

@@ -37,8 +37,7 @@ from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import SingularInertia
 from cstormpy.linkage.components import Component
 from cstormpy.linkage.tables import STILL
-from cstormpy.loops.assembly import LEAST
-from cstormpy.loops.closure import closure_of
+from cstormpy.loops.closure import LEAST, closure_of
 from cstormpy.loops.opening import without_opening
 from cstormpy.loops.parameters import constraint_rates
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity

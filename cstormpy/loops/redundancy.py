@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidValue
-from cstormpy.loops.assembly import LEAST
+from cstormpy.loops.closure import LEAST
 
 Redundancy = str | ArrayLike | None
 

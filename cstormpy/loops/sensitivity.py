@@ -33,9 +33,9 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops import lines as closed_lines
-from cstormpy.loops.assembly import LEAST, is_carried, refuse_open, written_rows
+from cstormpy.loops.assembly import is_carried, refuse_open, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain, side_by_side
-from cstormpy.loops.closure import Closure, closure_of, constraint_names
+from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import (
     LoopLoads,
     closed_inverse,

@@ -96,7 +96,7 @@ class LoopMethods(Methods):
         >>> q.round(4), qd.round(4)
         (array([ 1.    , -0.6861,  1.5248]), array([ 2.    , -2.4015,  0.8123]))
         """
-        from cstormpy.loops.assembly import project
+        from cstormpy.loops.projection import project
 
         return project(self._self, q, qd, hold)
 
@@ -123,6 +123,6 @@ class LoopMethods(Methods):
         >>> library.four_bar().assemblies([1.0, 0.0, 1.5], hold=["crank"]).shape
         (2, 3)
         """
-        from cstormpy.loops.assembly import assemblies
+        from cstormpy.loops.projection import assemblies
 
         return assemblies(self._self, q, hold, tries)

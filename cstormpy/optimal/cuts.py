@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from cstormpy import checks
 from cstormpy.arrays import is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
-from cstormpy.loops.assembly import independent_rows, project, regular_posture, singular
+from cstormpy.loops.assembly import independent_rows, regular_posture, singular
 from cstormpy.loops.closure import closure_of, owners
+from cstormpy.loops.projection import project
 from cstormpy.optimal.loop_forces import LoopForces
 from cstormpy.optimal.samples import Array
 

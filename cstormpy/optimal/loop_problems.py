@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidValue
-from cstormpy.loops.assembly import CLOSED, independent_rows, project, regular_posture
+from cstormpy.loops.assembly import CLOSED, independent_rows, regular_posture
 from cstormpy.loops.closure import Closure, angular_rows, closure_of, constraint_names, owners
+from cstormpy.loops.projection import project
 from cstormpy.loops.residual_slopes import residual_slopes
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.cuts import Cut

@@ -167,7 +167,7 @@ def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
     for k in range(12):
         try:
             start = rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0)
-            q = next(closed_around(mech, start, every, mass_metric(mech, start, every)))
+            q = closed_around(mech, start, every, mass_metric(mech, start, every))[0]
         except InvalidValue as failed:
             error = failed
             continue

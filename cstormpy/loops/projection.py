@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +29,9 @@ STARTS, BESIDE = 6, 0.5
 
 ITERATIONS = 100
 """Most steps of a projection; from nearby it takes three."""
+
+STIFFEST = 1e9
+"""Steps that are damped by more go nowhere."""
 
 STRAIGHT = 1.0
 """A step that turns joints by more [rad] goes by slopes that do not hold so far, and may end in another assembly."""
@@ -70,14 +73,9 @@ def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int
     rng, metric = np.random.default_rng(0), mass_metric(mech, q0, free)
     found: list[Array] = []
     poses: list[Array] = []
-    error = None
-    for k in range(tries):
-        start = q0 + np.where(free & (k > 0), rng.uniform(-np.pi, np.pi, mech.n), 0.0)
-        try:
-            closed = shortened(mech, _closed(mech, start, free, metric), free)
-        except InvalidValue as failed:
-            error = error or failed
-            continue
+    turned = [np.where(free & (k > 0), rng.uniform(-np.pi, np.pi, mech.n), 0.0) for k in range(tries)]
+    for end in _closed(mech, q0 + np.array(turned), free, metric):
+        closed = shortened(mech, end, free)
         A = closure_of(mech, closed[None]).A[0][:, free]
         rank = np.linalg.matrix_rank(A, tol=1e-6 * max(1.0, float(np.abs(A).max(initial=0.0))))
         if rank < free.sum():
@@ -89,9 +87,6 @@ def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int
         if not any(np.abs(pose - other).max() < 1e-6 for other in poses):
             found.append(closed)
             poses.append(pose)
-    if not found:
-        assert error is not None
-        raise error
     return np.array(sorted(found, key=lambda x: float(np.linalg.norm(x - q0))))
 
 
@@ -191,7 +186,7 @@ def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metr
             tried = q.copy()
             tried[free] -= part * way
             try:
-                tried = _closed(mech, tried, free, metric)
+                (tried,) = _closed(mech, tried[None], free, metric)
             except InvalidValue:
                 continue
             there = inverse @ (tried - q0)[free]
@@ -227,55 +222,96 @@ def _nearest_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: A
     return min(closed, key=lambda q: float(np.linalg.norm(inverse @ (q - q0)[free])))
 
 
-def closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Iterator[Array]:
-    """Yield closed postures from q0, and from postures beside it, as one that is stretched shows no way to go."""
-    rng, first, some = np.random.default_rng(0), None, False
-    for k in range(STARTS):
+def closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    """Return closed postures (N, n) from q0 and from postures beside it: one that is stretched shows no way to go."""
+    rng = np.random.default_rng(0)
+    beside = [np.where(free, BESIDE * k * rng.normal(size=mech.n), 0.0) for k in range(STARTS)]
+    return _closed(mech, q0 + np.array(beside), free, metric)
+
+
+def _closed(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    """Return the closed postures (N, n) that are found from some, by damped Gauss-Newton steps in the mass metric.
+
+    Raises
+    ------
+    InvalidValue
+        None is found; of the first start it is said what is left there.
+    """
+    try:
+        q, shut = _closing(mech, starts, free, metric)
+    except InvalidValue:  # a constraint's function fails on the way from one of them
+        if len(starts) == 1:
+            raise
+        return _closed_each(mech, starts, free, metric)
+    if not shut.any():
+        raise _left_open(mech, q[0], free)
+    return q[shut]
+
+
+def _closed_each(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    found, first = [], None
+    for start in starts:
         try:
-            yield _closed(mech, q0 + np.where(free, BESIDE * k * rng.normal(size=mech.n), 0.0), free, metric)
-            some = True
+            found.append(_closed(mech, start[None], free, metric))
         except InvalidValue as error:
             first = first or error
-    if first is not None and not some:
+    if first is not None and not found:
         raise first
+    return np.concatenate(found)
 
 
-def _closed(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
-    """Return a closed posture, by damped Gauss-Newton steps in the mass metric."""
-    q, damping = shortened(mech, q0, free, LONGEST), 1e-3
-    found = closure_of(mech, q[None])
-    h = found.holonomic
-    phi = found.residual()[0, h]
-    defined = np.isfinite(phi) & np.isfinite(found.A[0][h]).all(axis=1)
-    if not defined.all():
-        row = int(np.flatnonzero(h)[np.argmin(defined)])
-        at = ", ".join(f"{x:.4g}" for x in q)
-        raise InvalidValue(f"loop {constraint_names(mech)[row]}: is not defined at q = ({at}); begin elsewhere")
+def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """Return where Gauss-Newton's steps lead from some postures (N, n), and which of these places are closed."""
+    q = np.array([shortened(mech, start, free, LONGEST) for start in starts])
+    phi, A, size = _left(mech, q, free)
+    squares, damping = (phi * phi).sum(axis=1), np.full(len(q), 1e-3)
+    going = np.flatnonzero(np.isfinite(squares) & np.isfinite(A).all(axis=(1, 2)))
+    shut = np.zeros(len(q), dtype=bool)
     for _ in range(5 * ITERATIONS):
-        A = found.A[0][h][:, free]
-        if np.abs(phi).max(initial=0.0) <= SHUT * _sizes(found)[0]:
-            return q
-        W = A @ metric
-        S = W @ W.T
-        step = metric @ W.T @ np.linalg.solve(S + damping * max(float(np.trace(S)), 1e-300) * np.eye(len(S)), -phi)
-        tried = q.copy()
-        tried[free] += step * min(1.0, 1.0 / max(np.abs(step).max(initial=0.0), 1e-300))
-        tried = shortened(mech, tried, free, LONGEST)
-        there = closure_of(mech, tried[None])
-        left = there.residual()[0, h]
-        if left @ left < phi @ phi and np.isfinite(there.A).all():
-            q, found, phi, damping = tried, there, left, max(damping * 0.1, 1e-15)
-        elif damping > 1e8:
+        shut[going] = np.abs(phi[going]).max(axis=1, initial=0.0) <= SHUT * size[going]
+        going = going[~shut[going] & (damping[going] < STIFFEST)]
+        if not len(going):
             break
-        else:
-            damping *= 10.0
-    k = int(np.argmax(np.abs(phi)))
-    rank = np.linalg.matrix_rank(found.A[0][h][:, free], tol=1e-6)
+        W = A[going] @ metric
+        S = W @ np.swapaxes(W, 1, 2)
+        S += (damping[going] * np.maximum(np.trace(S, axis1=1, axis2=2), 1e-300))[:, None, None] * np.eye(S.shape[1])
+        step = (metric @ np.swapaxes(W, 1, 2) @ np.linalg.solve(S, -phi[going, :, None]))[..., 0]
+        tried = q[going]
+        tried[:, free] += step / np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0))[:, None]
+        tried = np.array([shortened(mech, row, free, LONGEST) for row in tried])
+        left, slopes, length = _left(mech, tried, free)
+        square = (left * left).sum(axis=1)
+        nearer = (square < squares[going]) & np.isfinite(slopes).all(axis=(1, 2))
+        damping[going] *= np.where(nearer, 0.1, 10.0)
+        np.maximum(damping, 1e-15, out=damping)
+        on = going[nearer]
+        q[on], phi[on], A[on], size[on], squares[on] = (x[nearer] for x in (tried, left, slopes, length, square))
+    return q, shut
+
+
+def _left(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    """Return what is left open in postures (N, n), its derivative to the joints that may move, and the sizes there."""
+    found = closure_of(mech, q)
+    h = found.holonomic
+    return found.residual()[:, h], found.A[:, h][:, :, free], _sizes(found)
+
+
+def _left_open(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> InvalidValue:
+    """Return the refusal of a posture from which no closed one is found, or where a constraint is not defined."""
+    found = closure_of(mech, q[None])
+    h, A = found.holonomic, found.A[0]
+    phi, at = found.residual()[0, h], f"q = ({', '.join(f'{x:.4g}' for x in q)})"
+    defined = np.isfinite(phi) & np.isfinite(A[h]).all(axis=1)
+    k = int(np.argmax(np.abs(phi)) if defined.all() else np.argmin(defined))
     row = int(np.flatnonzero(h)[k])
-    raise InvalidValue(
-        f"loop {constraint_names(mech)[row]}: cannot be closed from there, {phi[k]:.3g} is left{ends_of(mech, row)} at "
-        f"q = ({', '.join(f'{x:.4g}' for x in q)}), where {rank} of {len(phi)} constraints are independent in the "
-        f"{int(free.sum())} joints that may move; begin elsewhere{', hold fewer joints' if not free.all() else ''}"
+    name = constraint_names(mech)[row]
+    if not defined.all():
+        return InvalidValue(f"loop {name}: is not defined at {at}; begin elsewhere")
+    rank = np.linalg.matrix_rank(A[h][:, free], tol=1e-6)
+    return InvalidValue(
+        f"loop {name}: cannot be closed from there, {phi[k]:.3g} is left{ends_of(mech, row)} at {at}, where {rank} of "
+        f"{len(phi)} constraints are independent in the {int(free.sum())} joints that may move; begin elsewhere"
+        f"{', hold fewer joints' if not free.all() else ''}"
     )
 
 

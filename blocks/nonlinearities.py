@@ -133,8 +133,9 @@ class Quantizer(Switching, FunctionBlock):
         y = q \left\lfloor u / q \right\rceil
 
     halfway between two levels that of the even number. A run locates where the output jumps as events, between which it
-    stays as it is; with ``locate=False`` it does not. The derivative to the input is zero: what is quantised finely is
-    better left out of a gradient. Tunable is ``interval``.
+    stays as it is; with ``locate=False`` it does not. Linear models take it for its input, as the stairs rise so on
+    the whole; in gradients of runs its derivative to the input is zero: what is quantised finely is better left out of
+    them. Tunable is ``interval``.
 
     Examples::
 
@@ -167,6 +168,10 @@ class Quantizer(Switching, FunctionBlock):
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the nearest level."""
         return [self.interval * self.mode(u)]
+
+    def linear_output(self, t: float, u: list[Any], x: Any) -> list[Any]:
+        """Return what linear models take for the output: the signal itself."""
+        return [ports.signal(self, 0, u[0], self.interval) + 0.0 * np.asarray(self.interval)]
 
     def _decided(self, u: Sequence[Any]) -> Any:
         return nearest_level(ports.signal(self, 0, u[0], self.interval), self.interval)

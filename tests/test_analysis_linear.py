@@ -216,6 +216,45 @@ def test_a_function_of_the_user_is_exact_where_it_is_traced_else_differenced_and
     assert model.differenced == differenced and ("field" in str(model)) == bool(differenced)
 
 
+class Rounded(FunctionBlock):
+    """A block of one's own that rounds."""
+
+    nin = nout = 1
+    inlabels, outlabels = ("u",), ("y",)
+
+    def output(self, t, u, x):
+        return [0.02 * np.rint(u[0] / 0.02)]
+
+    def linear_output(self, t, u, x):
+        return [1.0 * u[0]]
+
+
+@pytest.mark.parametrize("translated", [True, False])
+@pytest.mark.parametrize("made", [lambda bd: bd.QUANTIZER([0.01]), lambda bd: Rounded(bd=bd)])
+def test_what_rounds_counts_as_its_input(sim, made, translated):
+    """The loop behind an encoder was open: its poles were those of the plant, and nothing came back."""
+
+    def arm(encoder):
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(cs.library.pendulum(), q0=[-1.303], name="plant")
+        measured, pull = encoder(bd), bd.SUM("++")
+        opaque = bd.FUNCTION((lambda u: 1.0 * u) if translated else (lambda u: np.array([float(str(u[0]))])))
+        bd.connect(plant.q, measured)
+        for rate, signal, port in ((-5.0, measured, pull[0]), (-2.0, plant.qd, pull[1])):
+            bd.connect(signal, gain := bd.GAIN(rate))
+            bd.connect(gain, port)
+        bd.connect(pull, opaque)
+        bd.connect(opaque, plant.tau)
+        return bd
+
+    plain, rounded = arm(lambda bd: bd.GAIN(1.0)), arm(made)
+    wanted, found = (sim.linearize(bd, inputs=["plant.tau"], outputs=["plant.q"]) for bd in (plain, rounded))
+    for matrix in "ABC":
+        np.testing.assert_allclose(getattr(found, matrix), getattr(wanted, matrix), rtol=1e-7, atol=1e-9)
+    phases = [sim.margins(bd, at=["plant.tau"]).phase[0] for bd in (plain, rounded)]
+    assert phases[1] == pytest.approx(phases[0]) and 1.0 < phases[0] < 1.5
+
+
 def test_sampled_states_are_held_and_named(sim):
     bd = sim.blockdiagram()
     x, hold = bd.INTEGRATOR(x0=1.0, name="x"), bd.ZOH(bd.clock(10, "Hz"), x0=0.5, name="hold")

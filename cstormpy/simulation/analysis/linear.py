@@ -317,7 +317,7 @@ def linearize(
         if period is not None and bd.clocklist:
             _hold_what_ticks(diagram, given, t, state, period)
         watched = find_outputs(bd, outputs, f"{who}: {'at' if cut else 'outputs'}")
-        model = make_model(diagram, given, watched)
+        model = make_model(diagram, given, watched, linear=True)
         if not model.exact:
             reasons = "; ".join(f"{name}: {why}" for name, why in model.differenced)
             notice(f"{who}: by differences of fourth order, as the diagram cannot be translated: {reasons}")

@@ -47,7 +47,8 @@ class Analysis:
         signal goes), loops staying closed. Where a value u is given for it, or it is among `opened`, it
         takes the place of the signal instead, and the loop is open there: ``inputs=["controller.tau"],
         opened=["controller.tau"]`` gives the plant alone. An output of a port that is opened is what arrives there,
-        one that is disturbed is with the disturbance. Sampled states are held: `held` names them.
+        one that is disturbed is with the disturbance. Sampled states are held: `held` names them. A QUANTIZER counts as
+        its input.
 
         Parameters
         ----------

@@ -21,6 +21,8 @@ from cstormpy.simulation.diagram import Diagram, _short
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.wiring import output_name
 
+#: The method of a block that says what it counts as in linear models.
+_LINEAR = "linear_output"
 #: Part of a number by which it is moved for a difference of fourth order: the fifth root of the rounding.
 _MOVED = 2.0**-10
 
@@ -95,11 +97,13 @@ def named_once(signals: list[Signal], what: str) -> list[Signal]:
 class AssemblyWithInputs(Assembly):
     """A walk through a diagram, with some signals moved by numbers, or replaced by them, on the way to other blocks.
 
-    An output is, for all blocks behind it; or what arrives at one input port, for this block alone.
+    An output is, for all blocks behind it; or what arrives at one input port, for this block alone. A `linear` walk
+    takes blocks with a method `linear_output`, as QUANTIZER, for what this says.
     """
 
-    def __init__(self, diagram: Diagram, inputs: list[Input]) -> None:
+    def __init__(self, diagram: Diagram, inputs: list[Input], linear: bool = False) -> None:
         super().__init__(diagram, [])
+        self._linear = linear
         self.inputs = {i.signal.key: i for i in inputs}
         #: Where in p the numbers of each input stand, once the program is made.
         self.places_of: dict[tuple[int, int], list[int]] = {}
@@ -130,6 +134,11 @@ class AssemblyWithInputs(Assembly):
         with self._entered(b):
             super()._outputs(b)
 
+    def _asked(self, b: Any, name: str, *given: Any, **options: Any) -> list[Any]:
+        return super()._asked(
+            b, _LINEAR if self._linear and name == "output" and _is_smoothed(b) else name, *given, **options
+        )
+
     def _rates(self, b: Any, part: slice) -> None:
         with self._entered(b):
             super()._rates(b, part)
@@ -150,6 +159,11 @@ class AssemblyWithInputs(Assembly):
         return number if given.held else value + number
 
 
+def _is_smoothed(b: Any) -> bool:
+    """Tell whether a block counts as something smoother in linear models."""
+    return hasattr(type(b), _LINEAR)
+
+
 def _entries(inputs: list[Input]) -> dict[tuple[int, int], EnteringSlot]:
     """Return what stands before the input ports that are among the inputs."""
     return {i.signal.key: EnteringSlot(i.signal.slot, i.held) for i in inputs if isinstance(i.signal, InputPort)}
@@ -163,9 +177,9 @@ def _entering(b: Any, slots: list[Any], entries: dict[tuple[int, int], EnteringS
 class Model:
     """A translated diagram: its derivatives are exact, but for what `differenced` names."""
 
-    def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> None:
+    def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal], linear: bool = False) -> None:
         self.diagram = diagram
-        assembly = AssemblyWithInputs(diagram, inputs)
+        assembly = AssemblyWithInputs(diagram, inputs, linear)
         self.program, places = assembly.program(), assembly.places_of
         self._function = self.program.change(in_python=True)
         self.differenced = self.program.differenced
@@ -230,7 +244,10 @@ class DifferencedModel:
 
     exact = False
 
-    def __init__(self, diagram: Diagram, inputs: list[Input], outputs: list[Signal], why: NotTranslated) -> None:
+    def __init__(
+        self, diagram: Diagram, inputs: list[Input], outputs: list[Signal], why: NotTranslated, linear: bool = False
+    ) -> None:
+        self._linear = linear
         self.diagram, self.inputs, self.outputs = diagram, inputs, outputs
         self.differenced = [(name, reason) for name, reason in why.reasons]
         self._u: dict[tuple[int, int], Array] = {}
@@ -244,6 +261,8 @@ class DifferencedModel:
             rates[k] = (b, deriv, _entering(b, ins, self._entries), *rest)
         for k, (b, output, ins, outs, nout, cell) in enumerate(order):
             mine = {port: inputs[id(b), port] for port in range(nout) if (id(b), port) in inputs}
+            if self._linear and _is_smoothed(b):
+                output = b.linear_output
             output = self._moving(output, mine) if mine else output
             order[k] = (b, output, _entering(b, ins, self._entries), outs, nout, cell)
 
@@ -307,12 +326,17 @@ def places_of(program: Program, outputs: list[Signal]) -> Any:
     return np.concatenate([np.zeros(0, dtype=np.int64), *parts]).astype(np.int64)
 
 
-def make_model(diagram: Diagram, inputs: list[Input], outputs: list[Signal]) -> Model | DifferencedModel:
-    """Return a diagram with exact derivatives, or with differences where it cannot be translated."""
+def make_model(
+    diagram: Diagram, inputs: list[Input], outputs: list[Signal], linear: bool = False
+) -> Model | DifferencedModel:
+    """Return a diagram with exact derivatives, or with differences where it cannot be translated.
+
+    Of a `linear` model blocks that round count as what they round.
+    """
     try:
-        return Model(diagram, inputs, outputs)
+        return Model(diagram, inputs, outputs, linear)
     except NotTranslated as why:
-        return DifferencedModel(diagram, inputs, outputs, why)
+        return DifferencedModel(diagram, inputs, outputs, why, linear)
 
 
 def checked(model: Model | DifferencedModel, found: Jacobians, t: float, x: Array, u: Array, what: str) -> Jacobians:

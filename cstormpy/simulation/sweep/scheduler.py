@@ -118,7 +118,7 @@ class SweepRuns:
         begin, end = len(self.records), len(self.axes)
         size = max(1, min(_LARGEST, -(-(end - begin) // (count * _TASKS))))
         self._interrupts.hold()
-        with Progress("sweep", begin, end, "runs", enabled=progress) as line:
+        with Progress("sweep", 0, end, "runs", enabled=progress) as line:
             pool = ThreadPoolExecutor(count, "cstormpy-sweep") if executor is None else executor
             try:
                 while not self._interrupts.pressed:

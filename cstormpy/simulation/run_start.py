@@ -15,6 +15,7 @@ from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
+from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.palette import quiet
 from cstormpy.simulation.step_control import SAME_TIME
 from cstormpy.simulation.wiring import raise_block_failed
@@ -29,6 +30,11 @@ MOST_JUMPS = 1_000_000
 def start_blocks(bd: Any, simstate: Any) -> None:
     """Start all blocks, in the order of the diagram."""
     for b in bd.blocklist:
+        own = b.__dict__
+        if (given := own.get("_given")) is not None:
+            for name, value in given.kept.items():
+                if own.get(name) is not value:
+                    given.check(b)
         kind = b.__class__
         if kind.start is Block.start and kind.validate_start is Block.validate_start:
             continue  # it does nothing where a run starts
@@ -126,6 +132,16 @@ def failures_named() -> Iterator[None]:
         raise_block_failed(error)
 
 
+def _commanded(call: Callable[[], object], blocks: list[Block]) -> Callable[[float, Any], None]:
+    """Return an event that calls a function, and checks the numbers that this sets as the start of a run does."""
+
+    def act(_t: float, _simstate: Any) -> None:
+        call()
+        check_numbers(blocks)
+
+    return act
+
+
 def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:
     """Declare the functions that a user wants called at given times."""
     if at is None:
@@ -143,4 +159,4 @@ def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:
             raise InvalidValue(f"at: {t:g} is no time after the beginning of this run, {simstate.t:g}")
         if t > simstate.tf:
             notice(f"at: nothing is done at {t:g} s, which lies after the end of this run, {simstate.tf:g} s")
-        simstate.declare_event(lambda _t, _simstate, call=command: call(), t)
+        simstate.declare_event(_commanded(command, simstate.diagram.bd.blocklist), t)

@@ -63,3 +63,22 @@ def test_what_is_set_later_is_taken_as_where_the_block_is_made():
     out = sim.run(bd, T=0.3, watch=[limit, noise], dt=0.1)
     assert np.all(out.signal("limit") == [2.0, 4.0]) and np.all(out.signal("noise") == 0.0)
     assert isinstance(limit.low, np.ndarray) and len(bd.clocklist[0].blocklist) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("T", 0.2, "its period is 0.2 s, but block 'it' (RATELIMITER) was made for 0.1 s"),
+        ("T", -0.1, "T: expected a positive number, got -0.1"),
+        ("offset", math.nan, "offset: expected a finite number, got nan"),
+    ],
+)
+def test_a_clock_of_another_period_than_its_blocks_is_refused(name, value, says):
+    """With a longer period the limits of rate were those of the old one; a run with a negative one had no end."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    ticks = bd.clock(10, "Hz", name="ticks")
+    bd.connect(bd.STEP(), bd.RATELIMITER(ticks, name="it"))
+    setattr(ticks, name, value)
+    with pytest.raises(CstormError, match=re.escape(f"clock 'ticks': {says}")):
+        sim.run(bd, T=1)

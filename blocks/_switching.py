@@ -13,7 +13,7 @@ from cstormpy.blocks._bases import Ported
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.graph.arrays import is_symbolic
 from cstormpy.kernels.roots import TINY
-from cstormpy.signals.limits import SHARES, either
+from cstormpy.signals.limits import SHARES, either, narrowest
 from cstormpy.signals.logic import compared
 
 
@@ -86,7 +86,7 @@ class Switching(Ported):
     def _leaving(self, t: float, u: Sequence[Any]) -> Any:
         """Return the margin, which is never zero: on the border the sign is that of what the inputs decide there."""
         margin = self._margin(t, u)
-        stays = np.min(either(self._decided(u) - self._mode == 0.0, TINY, -TINY))
+        stays = narrowest(either(self._decided(u) - self._mode == 0.0, TINY, -TINY))
         return margin + either(margin == 0.0, stays, 0.0)
 
     def start(self, simstate: Any) -> None:

@@ -48,9 +48,13 @@ def test_what_is_set_later_is_refused_as_where_the_block_is_made(kind, given, la
         assert str(refused.value) == re.sub(f"^{kind}( 'it')?", f"{kind} 'it'", str(at_once.value))
     block.set_param(name, before[name]) if name in block._parameters else setattr(block, name, before[name])
     assert sim.run(bd, T=0.1).status == "finished"
-    if isinstance(value, float):
-        out = sim.run(bd, T=1.0, at={0.5: lambda: setattr(block, name, value)})
-        assert out.status == "failed" and f"failed at t = 0.5: {kind} 'it'" in out.message
+    set_anew = lambda: setattr(block, name, value)  # noqa: E731
+    asked = [("scheduled", {"at": {0.5: set_anew}}), ("posted", {"observer": lambda t, x: sim.post(set_anew)})]
+    for how, options in asked if isinstance(value, float) else []:
+        setattr(block, name, before[name])
+        out = sim.run(bd, T=1.0, **options)
+        assert out.status == "failed" and f"a {how} function failed at t = " in out.message
+        assert f"{kind} 'it': " in out.message and says in out.message
 
 
 def test_what_is_set_later_is_taken_as_where_the_block_is_made():

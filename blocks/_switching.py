@@ -13,7 +13,7 @@ from cstormpy.blocks._bases import Ported
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.graph.arrays import is_symbolic
 from cstormpy.kernels.roots import TINY
-from cstormpy.signals.limits import SHARES, either
+from cstormpy.signals.limits import SHARES, either, narrowest
 from cstormpy.signals.logic import compared
 
 
@@ -24,7 +24,7 @@ class Kinked(Ported):
     borders a step has passed: two of the same number would not show.
     """
 
-    #: Those that it has are declared where it is located; derivatives of a run need not look for them.
+    #: Those that it has are declared where it is located, and its outputs do no more than bend there.
     declares_kinks = True
     _locate = True
     #: Whether the border is a function of the states of the block too.
@@ -39,6 +39,14 @@ class Kinked(Ported):
         if self._locate and hasattr(simstate, "declare_crossing_event"):
             for which in range(self._watched()):
                 Crossing(self, simstate, self._looked_for, direction=0.0, of_states=self._by_states, which=which)  # type: ignore[arg-type]
+
+    @property
+    def tells_all_kinks(self) -> bool:
+        """Whether each border has a number of its own to be watched; else derivatives find kinks in the equations.
+
+        Where a step passes borders that share one, they make up for one another.
+        """
+        return all(np.size(value) <= SHARES for value in self.inport_values)  # type: ignore[attr-defined]
 
     def leave_off(self) -> None:
         """Look for the kinks no longer: a signal that rests at a border passes it to and fro by rounding."""
@@ -78,7 +86,7 @@ class Switching(Ported):
     def _leaving(self, t: float, u: Sequence[Any]) -> Any:
         """Return the margin, which is never zero: on the border the sign is that of what the inputs decide there."""
         margin = self._margin(t, u)
-        stays = np.min(either(self._decided(u) - self._mode == 0.0, TINY, -TINY))
+        stays = narrowest(either(self._decided(u) - self._mode == 0.0, TINY, -TINY))
         return margin + either(margin == 0.0, stays, 0.0)
 
     def start(self, simstate: Any) -> None:

@@ -19,6 +19,7 @@ from cstormpy.signals.limits import (
     dead_zone,
     either,
     hysteresis,
+    narrowest,
     nearest_level,
     room_in_level,
     saturated,
@@ -177,7 +178,7 @@ class Quantizer(Switching, FunctionBlock):
         return nearest_level(ports.signal(self, 0, u[0], self.interval), self.interval)
 
     def _margin(self, t: float, u: Sequence[Any]) -> Any:
-        return np.min(room_in_level(ports.signal(self, 0, u[0], self.interval), self.interval, self._mode))
+        return narrowest(room_in_level(ports.signal(self, 0, u[0], self.interval), self.interval, self._mode))
 
 
 class Relay(Switching, FunctionBlock):
@@ -252,7 +253,7 @@ class Relay(Switching, FunctionBlock):
 
     def _margin(self, t: float, u: Sequence[Any]) -> Any:
         given = ports.signal(self, 0, u[0])
-        return np.min(either(self._mode > 0.5, given - self.switch_off, self.switch_on - given))
+        return narrowest(either(self._mode > 0.5, given - self.switch_off, self.switch_on - given))
 
 
 def _zone(low: Any, high: Any, finite: bool) -> tuple[Any, Any]:

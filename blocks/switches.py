@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from string import ascii_lowercase
 from typing import Any
 
-import numpy as np
 from bdsim.components import FunctionBlock
 
 from cstormpy.arguments import one_of, whole_number
@@ -14,7 +13,7 @@ from cstormpy.arrays import real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._switching import Switching, Thresholded
-from cstormpy.signals.limits import either, nearest_level, room_in_level
+from cstormpy.signals.limits import either, narrowest, nearest_level, room_in_level
 from cstormpy.signals.logic import COMPARISONS, OPERATIONS, combined, compared, picked
 
 _MOST_INPUTS = 26
@@ -182,7 +181,7 @@ class Compare(Switching, FunctionBlock):
     def _margin(self, t: float, u: Sequence[Any]) -> Any:
         left, right = self._sides(u)
         holds = left - right if self._how[0] == ">" else right - left
-        return np.min((2.0 * self._mode - 1.0) * holds)
+        return narrowest((2.0 * self._mode - 1.0) * holds)
 
 
 class Logic(bases.Ported, FunctionBlock):

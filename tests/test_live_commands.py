@@ -75,6 +75,7 @@ REFUSED = [
     ({"do": "set", "block": "factor", "name": "K", "value": None}, "K: expected a finite number, got None"),
     ({"do": "set", "block": "factor", "name": "K", "index": 3, "value": 1.0}, "factor: K has 1 numbers"),
     ({"do": "set", "block": "factor", "name": "K"}, "KeyError: 'value'"),
+    ({"do": "set", "block": "limit", "name": "low", "value": 6.0}, "SATURATION 'limit': high: must not be below low"),
     ({"do": "law", "block": "factor", "name": "pd"}, "select"),
     ({"do": "push", "block": "factor", "link": "a", "force": [0, 0, 0], "point": [0, 0, 0]}, "push"),
     ({"do": "push", "block": "factor"}, "KeyError: 'link'"),
@@ -86,7 +87,9 @@ REFUSED = [
 
 @pytest.mark.parametrize(("command", "message"), REFUSED)
 def test_what_makes_no_sense_is_refused_and_the_run_goes_on(shown, command, message):
-    out, feed = shown(decay(), [(T1, command)])
+    bd = decay()
+    bd.connect(bd["factor"], bd.SATURATION(-5.0, 5.0, name="limit"))
+    out, feed = shown(bd, [(T1, command)])
     assert out.status == "finished"
     assert len(messages(feed)) == 1 and message in messages(feed)[0]
     np.testing.assert_allclose(out.x[-1], math.exp(-T), atol=1e-5)

@@ -9,6 +9,7 @@ import pytest
 from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock, SinkBlock
 
 import cstormpy as cs
+from cstormpy.errors import CstormError
 
 
 @pytest.fixture
@@ -435,3 +436,31 @@ def test_run_of_an_empty_diagram(sim):
 def test_wrong_options_of_a_simulation(options):
     with pytest.raises(cs.UnknownName):
         cs.Simulation(**options)
+
+
+@pytest.mark.parametrize(
+    ("make", "signal", "says"),
+    [
+        (lambda bd: bd.LTI_SISO([1.0], [1.0, 1.0], name="it"), 1 + 2j, "states are real numbers"),
+        (lambda bd: bd.INTEGRATOR_S(bd.clock(10, "Hz"), x0=0.0, name="it"), 1 + 2j, "states are real numbers"),
+        (lambda bd: bd.INTEGRATOR(name="it"), np.True_, r"made a number by float\(\.\.\.\)"),
+    ],
+)
+def test_signals_that_are_no_real_numbers_reach_no_states(sim, make, signal, says):
+    """Of a complex rate the real part was taken, without a word."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(signal), block := make(bd))
+    bd.connect(block, bd.INTEGRATOR(name="y"))
+    with pytest.raises(CstormError, match=f"block 'it' .*{says}"):
+        sim.run(bd, T=1.0, on_error="raise")
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("kind", ["QUANTIZER", "RELAY", "COMPARE"])
+def test_a_signal_without_elements_is_switched(kind, engine):
+    """NumPy has no least of none: its ValueError came from the depths of a run."""
+    bd = (sim := cs.Simulation(engine=engine)).blockdiagram()
+    bd.connect(bd.CONSTANT(np.zeros(0)), block := getattr(bd, kind)(name="it"))
+    bd.connect(block, bd.NULL())
+    ramp(bd)
+    assert sim.run(bd, T=0.1, watch=["it"]).signal("it").shape[1:] == (0,)

@@ -55,6 +55,15 @@ def room_in_level(u: Signal, interval: Signal, level: Signal) -> Signal:
     return 0.5 - np.abs(u / interval - level)
 
 
+def narrowest(room: Signal) -> Any:
+    """Return the least of the rooms that the elements of a signal have, of one without elements as much as one wants.
+
+    >>> float(narrowest(np.array([0.5, 0.2]))), float(narrowest(np.zeros(0)))
+    (0.2, 1.0)
+    """
+    return np.min(room) if np.size(room) else 1.0
+
+
 def hysteresis(u: Signal, switch_on: Signal, switch_off: Signal, before: Signal) -> Signal:
     """Return 1 above a threshold, 0 below a lower one, and what it was before between them.
 

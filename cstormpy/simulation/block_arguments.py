@@ -22,8 +22,8 @@ from cstormpy.simulation.block_maker import signature_of
 _KINDS = 512
 
 
-def check_arguments(kind: str, made: Any, given: Sequence[Any], named: Mapping[str, Any]) -> None:
-    """Refuse arguments that a kind of block cannot be made with.
+def check_arguments(kind: str, made: Any, given: Sequence[Any], named: Mapping[str, Any]) -> inspect.BoundArguments:
+    """Return the arguments by name, with those that are not given; refuse what a kind of block cannot be made with.
 
     Parameters
     ----------
@@ -52,6 +52,7 @@ def check_arguments(kind: str, made: Any, given: Sequence[Any], named: Mapping[s
     bound.apply_defaults()
     if kind in _CHECKS:
         _CHECKS[kind](kind, bound.arguments)
+    return bound
 
 
 def _check_bdsim(

@@ -20,9 +20,8 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.arguments import option, positive
 from cstormpy.arrays import real_number
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
-from cstormpy.simulation.bdsim_blocks import arguments_of
-from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.block_maker import BlockMaker
+from cstormpy.simulation.given_arguments import GivenArguments, make_block
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
 from cstormpy.simulation.wiring import compile_anew, describe, raise_block_failed, written
@@ -56,19 +55,15 @@ class WiredDiagram(BlockDiagram):
         def make(*args: Any, **kwargs: Any) -> Any:
             blocks, wires = len(self.blocklist), len(self.wirelist)
             try:
-                made = resolve(kind)
-                check_arguments(kind, made, args, kwargs)
-                changed = arguments_of(kind, made, args, kwargs)
-                return made(*(args if changed is kwargs else ()), bd=self, **changed)
+                block, bound = make_block(kind, resolve(kind), args, kwargs, self)
+                block._given = GivenArguments(kind, block, bound)
+                return block
             except CstormError as error:
                 self._forget(blocks, wires)
                 if kind not in str(error):
                     name = kwargs.get("name")
                     error.args = (f"{kind}{f' {name!r}' if isinstance(name, str) else ''}: {error}",)
                 raise
-            except Exception as error:
-                self._forget(blocks, wires)
-                raise not_made(kind, error) from error
 
         return BlockMaker(kind, make, resolve)
 

@@ -30,6 +30,9 @@ from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.wiring import describe, input_name, output_name
 
+_FLOAT = np.dtype(float)
+#: Times nearer to 0 than this are those behind a jump at 0.
+_BESIDE_ZERO = 1e-300
 _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.
@@ -204,7 +207,7 @@ class Diagram:
         try:
             for b, deriv, ins, cell, part, shape in self.rates:
                 value = deriv(at, [s.value for s in ins], cell[0])
-                if value.__class__ is not np.ndarray or value.shape != shape:
+                if value.__class__ is not np.ndarray or value.shape != shape or value.dtype is not _FLOAT:
                     value = self._as_rate(b, value, shape)
                 rate[part] = value
         except Exception as error:
@@ -218,8 +221,8 @@ class Diagram:
             raise DiagramError(f"{describe(b)}: deriv() returned None; end it with 'return' and the rate of each state")
         plain = isinstance(value, (list, tuple, float, int)) and not isinstance(value, bool)
         rate: Array = np.asarray(value, dtype=float) if plain else np.asarray(value)
-        if rate.dtype.kind == "f" and (rate.shape == shape or (rate.ndim == 0 and shape == (1,))):
-            return rate.reshape(shape)
+        if rate.shape == shape or (rate.dtype.kind == "f" and rate.ndim == 0 and shape == (1,)):
+            return _real(b, rate).reshape(shape)
         widths = ", ".join(f"{input_name(b, i)} carries {_shape(s.value)}" for i, s in enumerate(b._inport_slots))
         raise DiagramError(
             f"{describe(b)}: has {b.nstates} state{'s' * (b.nstates != 1)}, but their rate has the shape {rate.shape}; "
@@ -239,7 +242,7 @@ class Diagram:
         for b in clock.blocklist:
             try:
                 given = [s.value for s in b._inport_slots]
-                value = np.asarray(method_of(b, "next")(t, given, self.cells[b][0]), dtype=float).ravel()
+                value = _real(b, np.asarray(method_of(b, "next")(t, given, self.cells[b][0]))).ravel()
             except Exception as error:
                 raise self.failure(b, "next state", t, error) from error
             if value.size != b.ndstates:
@@ -257,6 +260,7 @@ class Diagram:
 
     def failure(self, b: Any, what: str, t: float, error: Exception) -> CstormError:
         """Return the error that names the block that failed, and what it was given."""
+        t = t if abs(t) > _BESIDE_ZERO else 0.0
         if b is None:
             return BlockError(f"the diagram failed at t = {t:.9g}: {type(error).__name__}: {error}")
         reason = str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
@@ -381,6 +385,16 @@ class Diagram:
         return None
 
 
+def _real(b: Any, values: Array) -> Array:
+    """Return the rates or the next values of states, which NumPy would take the real parts of without a word."""
+    if values.dtype.kind == "c":
+        raise DiagramError(
+            f"{describe(b)}: states are real numbers, and would become complex; wire it to the real part, by "
+            "bd.FUNCTION(numpy.real), or to the absolute value"
+        )
+    return np.asarray(values, dtype=float)
+
+
 def _rate_of(b: Any) -> Callable[..., Any]:
     """Return what computes the rate of a block's states, those that are held standing still."""
     if not is_bounded(b):
@@ -420,6 +434,8 @@ def _hint(b: Any, what: str) -> str:
         return f"; DEMUX of {b.nout} outputs takes a signal of {b.nout} numbers"
     if isinstance(b, Scope):
         return "; SCOPE shows numbers, and signals of two numbers with vector=2"
+    if any(getattr(getattr(slot.value, "dtype", None), "kind", "") == "b" for slot in b._inport_slots):
+        return "; a signal that is true or false is made a number by float(...), an array of them by .astype(float)"
     return ""
 
 

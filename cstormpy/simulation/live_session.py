@@ -18,6 +18,7 @@ from cstormpy.arguments import positive
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
+from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.panes import Pane
 from cstormpy.simulation.runner import Run
 
@@ -316,7 +317,8 @@ class LiveSession:
         """Set a parameter, or one number of it; the window is told where it stands if that is refused."""
         if name not in block._parameters:
             raise unknown_name(f"{block.name}: parameter", name, block._parameters)
-        before = np.asarray(getattr(block, name), dtype=float)
+        held = getattr(block, name)
+        before = np.asarray(held, dtype=float)
         if not 0 <= (index or 0) < before.size:
             raise InvalidValue(f"{block.name}: {name} has {before.size} numbers, there is none of index {index}")
         try:
@@ -327,10 +329,16 @@ class LiveSession:
                 new = before.copy()
                 new.flat[index] = value
             block._parameters[name](block, name, new)  # set_param would print it
+            try:
+                check_numbers([block])
+            except CstormError:
+                block._parameters[name](block, name, held)
+                raise
         except _MISTAKES as error:
             assert self.feed is not None
             self.feed.value(str(block.name), name, float(before.flat[index or 0]), index)
-            raise InvalidValue(f"{block.name}: {_said(error)}") from error
+            said = _said(error)
+            raise InvalidValue(said if repr(str(block.name)) in said else f"{block.name}: {said}") from error
 
 
 def _said(error: Exception) -> str:

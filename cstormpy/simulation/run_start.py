@@ -13,11 +13,14 @@ from bdsim.blocks.sinks import Stop, Watch
 from bdsim.blocks.sources import WaveForm
 from bdsim.exceptions import BlockRuntimeError
 
+from cstormpy.arguments import positive
+from cstormpy.arrays import real_number
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
+from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.palette import quiet
 from cstormpy.simulation.step_control import SAME_TIME
-from cstormpy.simulation.wiring import raise_block_failed
+from cstormpy.simulation.wiring import describe, raise_block_failed
 
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
@@ -29,6 +32,11 @@ MOST_JUMPS = 1_000_000
 def start_blocks(bd: Any, simstate: Any) -> None:
     """Start all blocks, in the order of the diagram."""
     for b in bd.blocklist:
+        own = b.__dict__
+        if (given := own.get("_given")) is not None:
+            for name, value in given.kept.items():
+                if own.get(name) is not value:
+                    given.check(b)
         kind = b.__class__
         if kind.start is Block.start and kind.validate_start is Block.validate_start:
             continue  # it does nothing where a run starts
@@ -109,12 +117,26 @@ def is_ahead(simstate: Any, t: float) -> bool:
 def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, resumed: bool) -> None:
     """Declare the ticks of all clocks from a time on, without those at it where a run is resumed that has done them."""
     for clock in bd.clocklist:
+        _check_clock(clock)
         clock._ensure_runtime(simstate)
         state = simstate.clock_states[clock]
         state.tick = 0 if first_tick == 0 else 1
         if resumed or begin > 0.0:
             state.tick = max(state.tick, int(np.floor((begin - clock.offset) / clock.T + 1e-9)) + 1)
         clock.start(simstate)
+
+
+def _check_clock(clock: Any) -> None:
+    """Refuse a period or an offset that has been set to what is none, and a period that the blocks are not made for."""
+    what = f"clock {clock.name!r}"
+    positive(clock.T, f"{what}: T")
+    real_number(clock.offset, f"{what}: offset")
+    for b in clock.blocklist:
+        if b.T != clock.T and type(b).__module__.partition(".")[0] in ("bdsim", "cstormpy"):
+            raise InvalidValue(
+                f"{what}: its period is {clock.T:g} s, but {describe(b)} was made for {b.T:g} s; "
+                "make a clock of that period, and the block with it"
+            )
 
 
 @contextlib.contextmanager
@@ -124,6 +146,16 @@ def failures_named() -> Iterator[None]:
         yield
     except BlockRuntimeError as error:
         raise_block_failed(error)
+
+
+def _commanded(call: Callable[[], object], blocks: list[Block]) -> Callable[[float, Any], None]:
+    """Return an event that calls a function, and checks the numbers that this sets as the start of a run does."""
+
+    def act(_t: float, _simstate: Any) -> None:
+        call()
+        check_numbers(blocks)
+
+    return act
 
 
 def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:
@@ -143,4 +175,4 @@ def schedule(at: Mapping[float, Any] | None, simstate: Any) -> None:
             raise InvalidValue(f"at: {t:g} is no time after the beginning of this run, {simstate.t:g}")
         if t > simstate.tf:
             notice(f"at: nothing is done at {t:g} s, which lies after the end of this run, {simstate.tf:g} s")
-        simstate.declare_event(lambda _t, _simstate, call=command: call(), t)
+        simstate.declare_event(_commanded(command, simstate.diagram.bd.blocklist), t)

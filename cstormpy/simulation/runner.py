@@ -23,6 +23,7 @@ from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.events import Event, at_bounds, refuse_chatter, refuse_endless, states_left
+from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import Observation, Recording
 from cstormpy.simulation.repeatability import refuse_unrepeatable
@@ -429,6 +430,7 @@ class Run:
             return False
         while not self.commands.empty():
             self._call("a posted function", self.commands.get())
+        self._call("a posted function", check_numbers, self.diagram.bd.blocklist)
         self._begin_segment(jumped)
         crossed = self.crossings.rearm(self.t, self.x, []) if self.crossings.detectors else []
         if crossed:

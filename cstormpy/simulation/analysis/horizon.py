@@ -91,8 +91,10 @@ class _TangentRun(LocatingRun):
         #: How the jump at which the run stands moves with the parameters (k,), and the rates before it.
         self._moves: Array | None = None
         self._rate_before = np.zeros(0)
+        detectors = self.simstate.crossing_detectors
         #: The zero crossings that blocks have declared; those that are found in their equations come behind them.
-        self._declared = [*self.simstate.crossing_detectors]
+        self._declared = [(d, b) for d, b in detectors if getattr(getattr(d, "block", None), "tells_all_kinks", True)]
+        detectors[:] = self._declared
         self._telling = self._blocks_that_tell()
         with parameters.moved():
             self.program = program_of(self.diagram, self._declared, self._telling)

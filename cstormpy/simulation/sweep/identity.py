@@ -28,7 +28,7 @@ from cstormpy.simulation.sweep.measures import digest
 #: Methods that a run calls of a block or a law; of other objects it may be each that is public.
 _RUNNING = ("start", "reset", "output", "deriv", "next", "step", "done", "torque", "margin", "switch", "__call__")
 #: What bdsim keeps with each block of its last evaluation, and of the diagram.
-_BOOKKEEPING = ("_output_values", "_x_view", "_bd", "bd", "_parameters", "_identity", "_outside")
+_BOOKKEEPING = ("_output_values", "_x_view", "_bd", "bd", "_parameters", "_identity", "_outside", "_given")
 #: What runs assign to and what is no memory of one: the law with which a CONTROLLER begins.
 _LASTING = {"_first"}
 #: Objects of these packages are told by their class only: wiring, pictures, and queues and dice, which a run changes.

@@ -1,0 +1,129 @@
+"""Arguments that blocks were made with: numbers that are set later are checked as if they had been among them."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from bdsim.components import Clock
+
+from cstormpy.errors import CstormError
+from cstormpy.simulation.bdsim_blocks import arguments_of
+from cstormpy.simulation.block_arguments import check_arguments, not_made
+
+#: What an attribute is that a block keeps of an argument.
+_PLAIN = (int, float, str, list, tuple, np.ndarray, np.generic)
+
+
+def make_block(
+    kind: str, made: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], bd: Any = None
+) -> tuple[Any, inspect.BoundArguments]:
+    """Return a block of a kind, and its arguments, also those that are not given.
+
+    Parameters
+    ----------
+    kind : str
+        As "GAIN".
+    made : class
+        Of the block.
+    args, named
+        Its arguments, which are refused where it cannot be made with them.
+    bd : BlockDiagram, optional
+        Where it is entered.
+    """
+    bound = check_arguments(kind, made, args, named)
+    try:
+        changed = arguments_of(kind, made, args, named)
+        return made(*(args if changed is named else ()), bd=bd, **changed), bound
+    except CstormError:
+        raise
+    except Exception as error:
+        raise not_made(kind, error) from error
+
+
+class GivenArguments:
+    """Arguments that a block was made with, and the numbers that it keeps of them under their names.
+
+    Parameters
+    ----------
+    kind : str
+    block : Block
+        Just made.
+    bound : BoundArguments
+    """
+
+    def __init__(self, kind: str, block: Any, bound: inspect.BoundArguments) -> None:
+        own = vars(block)
+        self._kind, self._bound = kind, bound
+        bound.arguments.get("blockargs", {}).pop("inputs", None)
+        #: As they were when they were checked last.
+        self.kept = {
+            name: own[name]
+            for name, given in bound.arguments.items()
+            if isinstance(own.get(name), _PLAIN) and (given is None or given is own[name] or _equal(given, own[name]))
+        }
+
+    def __deepcopy__(self, memo: Any) -> GivenArguments:
+        """Give the copy of a block the very arguments, which nobody changes."""
+        return copy.copy(self)
+
+    def check(self, block: Any) -> None:
+        """Refuse what has been set in a block by the words by which it is refused where the block is made."""
+        own = vars(block)
+        changed = {name: own[name] for name, value in self.kept.items() if _is_other(own.get(name), value)}
+        if changed:
+            try:
+                made = vars(self._made(type(block), changed))
+            except CstormError as error:
+                if not self._is_of_say(type(block), changed):
+                    return
+                error.args = (f"{self._kind} {str(block.name)!r}: {str(error).removeprefix(f'{self._kind}: ')}",)
+                raise
+            self._bound.arguments.update(changed)
+            own.update({name: made[name] for name in changed})
+        self.kept = {name: own[name] for name in self.kept}
+
+    def _made(self, kind: Any, changed: Mapping[str, Any]) -> Any:
+        """Return a block in no diagram, made of other numbers."""
+        arguments = {**self._bound.arguments, **changed}
+        apart = {name: _apart(value) for name, value in arguments.items()}
+        bound = inspect.BoundArguments(self._bound.signature, apart)
+        return make_block(self._kind, kind, bound.args, dict(bound.kwargs))[0]
+
+    def _is_of_say(self, kind: Any, names: Iterable[str]) -> bool:
+        """Tell whether the block could be made of these numbers as they were: one may stand in the place of another."""
+        try:
+            self._made(kind, {name: self.kept[name] for name in names})
+        except CstormError:
+            return False
+        return True
+
+
+def check_numbers(blocks: Iterable[Any]) -> None:
+    """Refuse numbers of blocks that have been set to what these cannot be made with."""
+    for b in blocks:
+        if (given := b.__dict__.get("_given")) is not None:
+            given.check(b)
+
+
+def _equal(given: Any, kept: Any) -> bool:
+    try:
+        return bool(np.all(np.equal(given, kept)))
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_other(now: Any, before: Any) -> bool:
+    return now is not before and not (type(now) is type(before) and np.array_equal(now, before))
+
+
+def _apart(value: Any) -> Any:
+    """Return a clock as one of its own, in which a block that is made for a look is not entered."""
+    if not isinstance(value, Clock):
+        return value
+    own = copy.copy(value)
+    own.blocklist = []
+    return own

@@ -1,0 +1,88 @@
+"""Numbers of blocks that are set after these were made: refused and taken as where they are made."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import CstormError
+
+#: Numbers that a block was given, and others that were set later in their place, without a word.
+SET_LATER = [
+    ("PULSE", {}, {"width": 2.0}, "width: expected a part of the period, between 0 and 1, got 2"),
+    ("SATURATION", {"low": -1.0, "high": 1.0}, {"low": 2.0}, "high: must not be below low"),
+    ("SATURATION", {}, {"low": "much"}, "low: expected real numbers, got the text 'much'"),
+    ("PIDCONTROLLER", {"D": 1.0}, {"N": -1.0}, "N: must be positive, got -1"),
+    ("RATELIMITER", {"clock": 10}, {"falling": 1.0}, "falling: expected a negative rate, got 1.0"),
+    ("LOOKUP1D", {"points": [0, 1, 2], "values": [0, 1, 5]}, {"values": [1.0, 2.0]}, "expected shape (3,), got (2,)"),
+    ("COMPARE", {}, {"threshold": math.nan}, "threshold: expected a finite number, got nan"),
+    ("CLIP", {"min": -1.0, "max": 1.0}, {"min": 2.0}, "min: 2.0 is above max, 1"),
+    ("WAVEFORM", {}, {"wave": "saw"}, "wave 'saw' does not exist"),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "later", "says"), SET_LATER)
+def test_what_is_set_later_is_refused_as_where_the_block_is_made(kind, given, later, says):
+    sim = cs.Simulation(graphics=False, progress=False)
+
+    def make(bd, **arguments):
+        if "clock" in arguments:
+            arguments["clock"] = bd.clock(arguments["clock"], "Hz")
+        return getattr(bd, kind)(name="it", **arguments)
+
+    with pytest.raises(CstormError) as at_once:
+        make(sim.blockdiagram(), **(given | later))
+    bd = sim.blockdiagram()
+    block = make(bd, **given)
+    source = bd.WAVEFORM("sine", name="source")
+    for port in range(block.nin):
+        bd.connect(source, block[port])
+    bd.connect(block, bd.INTEGRATOR(name="sum"))
+    (name, value), before = next(iter(later.items())), dict(vars(block))
+    setattr(block, name, value)
+    for ask in (sim.run, sim.linearize):
+        with pytest.raises(type(at_once.value), match=re.escape(says)) as refused:
+            ask(bd)
+        assert str(refused.value) == re.sub(f"^{kind}( 'it')?", f"{kind} 'it'", str(at_once.value))
+    block.set_param(name, before[name]) if name in block._parameters else setattr(block, name, before[name])
+    assert sim.run(bd, T=0.1).status == "finished"
+    set_anew = lambda: setattr(block, name, value)  # noqa: E731
+    asked = [("scheduled", {"at": {0.5: set_anew}}), ("posted", {"observer": lambda t, x: sim.post(set_anew)})]
+    for how, options in asked if isinstance(value, float) else []:
+        setattr(block, name, before[name])
+        out = sim.run(bd, T=1.0, **options)
+        assert out.status == "failed" and f"a {how} function failed at t = " in out.message
+        assert f"{kind} 'it': " in out.message and says in out.message
+
+
+def test_what_is_set_later_is_taken_as_where_the_block_is_made():
+    """Limits may pass one another on their way, lists are arrays, and a deviation takes the place of a power."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    limit, noise = bd.SATURATION(name="limit"), bd.NOISE(bd.clock(10, "Hz"), power=0.1, name="noise")
+    bd.connect(bd.CONSTANT([0.0, 5.0]), limit)
+    limit.low, limit.high, noise.std = [2.0, 3.0], [2.0, 4.0], 0.0
+    out = sim.run(bd, T=0.3, watch=[limit, noise], dt=0.1)
+    assert np.all(out.signal("limit") == [2.0, 4.0]) and np.all(out.signal("noise") == 0.0)
+    assert isinstance(limit.low, np.ndarray) and len(bd.clocklist[0].blocklist) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("T", 0.2, "its period is 0.2 s, but block 'it' (RATELIMITER) was made for 0.1 s"),
+        ("T", -0.1, "T: expected a positive number, got -0.1"),
+        ("offset", math.nan, "offset: expected a finite number, got nan"),
+    ],
+)
+def test_a_clock_of_another_period_than_its_blocks_is_refused(name, value, says):
+    """With a longer period the limits of rate were those of the old one; a run with a negative one had no end."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    ticks = bd.clock(10, "Hz", name="ticks")
+    bd.connect(bd.STEP(), bd.RATELIMITER(ticks, name="it"))
+    setattr(ticks, name, value)
+    with pytest.raises(CstormError, match=re.escape(f"clock 'ticks': {says}")):
+        sim.run(bd, T=1)

@@ -151,10 +151,15 @@ def arguments_of(kind: str, made: Callable[..., Any], args: tuple[Any, ...], kwa
     change = _CHANGES.get(kind)
     if change is None or getattr(made, "__module__", "").partition(".")[0] != "bdsim":
         return kwargs
-    known = [name for name in inspect.signature(made).parameters if name != "self"]
+    known = _arguments_by_place(made)
     if len(args) > len(known) or set(known[: len(args)]) & kwargs.keys():
         return kwargs  # which Python refuses
     return change({**dict(zip(known, args, strict=False)), **kwargs})
+
+
+@functools.lru_cache(512)
+def _arguments_by_place(made: Callable[..., Any]) -> list[str]:
+    return [name for name in inspect.signature(made).parameters if name != "self"]
 
 
 def _matrices(given: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,7 @@ class GivenArguments:
         }
 
     def __deepcopy__(self, memo: Any) -> GivenArguments:
-        """Give the copy of a block the very arguments, which nobody changes."""
+        """Give the copy of a block the very arguments; those of the one do not become those of the other."""
         return copy.copy(self)
 
     def check(self, block: Any) -> None:
@@ -82,14 +82,14 @@ class GivenArguments:
                     return
                 error.args = (f"{self._kind} {str(block.name)!r}: {str(error).removeprefix(f'{self._kind}: ')}",)
                 raise
-            self._bound.arguments.update(changed)
+            # another one, as the copies of the block share this
+            self._bound = inspect.BoundArguments(self._bound.signature, self._bound.arguments | changed)
             own.update({name: made[name] for name in changed})
         self.kept = {name: own[name] for name in self.kept}
 
-    def _made(self, kind: Any, changed: Mapping[str, Any]) -> Any:
+    def _made(self, kind: Any, changed: dict[str, Any]) -> Any:
         """Return a block in no diagram, made of other numbers."""
-        arguments = {**self._bound.arguments, **changed}
-        apart = {name: _apart(value) for name, value in arguments.items()}
+        apart = {name: _apart(value) for name, value in (self._bound.arguments | changed).items()}
         bound = inspect.BoundArguments(self._bound.signature, apart)
         return make_block(self._kind, kind, bound.args, dict(bound.kwargs))[0]
 

@@ -237,6 +237,19 @@ def test_what_cannot_be_made_is_refused(options, kind, message):
         bd.MPC(bd.clock(0.1), **{"model": CART, **options})
 
 
+def test_states_and_references_are_looked_at():
+    """One number was taken for all states, and one that is none gave an input that is none."""
+    mpc = PredictiveController(np.diag([1.1, 0.5]), [[0.0], [1.0]], P=1.0, horizon=60, low=-1, high=1, x_high=10)
+    for states, kind, message in (
+        (([1.0],), ShapeError, r"x: expected shape \(2,\), got \(1,\)"),
+        (([np.nan, 0.0],), InvalidValue, "x: expected finite numbers, got nan"),
+        (([0.0, 0.0], [1.0]), ShapeError, r"reference: expected shape \(2,\)"),
+        (([1.0, 1.0],), InvalidValue, "keep 'state 0' from going above 10 after 60 of 60 periods"),  # as no input does
+    ):
+        with pytest.raises(kind, match=message):
+            mpc(*states)
+
+
 def test_without_its_solver_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "daqp", None)
     with pytest.raises(BlockError, match=r"pip install 'cstormpy\[mpc\]'"):

@@ -342,8 +342,10 @@ class PredictiveController:
             If no inputs keep the states within their limits, naming the limit that is exceeded most at best.
         """
         n, m, N = self.n, self.m, self.N
-        r = np.zeros(n) if reference is None else self._deviation(reference)[0]
-        e, turns = self._deviation(x, np.where(self._limited, 0.0, r))
+        now = checks.array(x, (self.given,), "x")
+        wanted = self._point if reference is None else checks.array(reference, (self.given,), "reference")
+        r = self._deviation(wanted)[0]
+        e, turns = self._deviation(now, np.where(self._limited, 0.0, r))
         found, flag, info = self._solve(e, r)
         if flag not in SOLVED:
             raise InvalidValue(self._why_not(e, flag))
@@ -353,9 +355,9 @@ class PredictiveController:
         inputs = np.array([turned_back([*self.balls.values()], row, turns) for row in best])
         return Plan(inputs, states, self._slack * found[N * m :], int(info["iterations"]))
 
-    def _deviation(self, x: ArrayLike, about: Array | float = 0.0) -> tuple[Array, list[Array]]:
+    def _deviation(self, x: Array, about: Array | float = 0.0) -> tuple[Array, list[Array]]:
         """Return x − x* by the shorter way round from a deviation, and how the rates of balls are turned for that."""
-        q, qd = np.split(np.asarray(x, dtype=float), [self.given // 2])
+        q, qd = np.split(x, [self.given // 2])
         q, qd, turns = brought_near([*self.balls], q, qd, self._point)
         at, off = self._at, (np.concatenate([q, qd]) - self._point)[self._at]
         return about + wrapped(off - about, self.turn[at], self._per_turn[at]), turns
@@ -368,7 +370,10 @@ class PredictiveController:
         if self._model is None:
             self._model = import_module("daqp").Model()
             self._model.settings = SETTINGS
-            self._model.setup(np.eye(len(f)), f, self._rows, upper, lower, self._sense)
+            flag, _ = self._model.setup(np.eye(len(f)), f, self._rows, upper, lower, self._sense)
+            if flag < 0:  # as where no input reaches what is beyond a limit
+                self._model = None
+                return f, int(flag), {}
         else:
             self._model.update(f=f, bupper=upper, blower=lower)
         found, _, flag, info = self._model.solve()

@@ -132,6 +132,28 @@ def test_about_what_a_zoh_has_taken_at_the_tick():
     )
 
 
+@pytest.mark.parametrize("offset", [0.0, 0.03])
+def test_switches_stand_as_what_is_sampled_has_them(offset):
+    """They stood as before the first tick, where the hold has 0: the model was that of the strong gain."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant, clock = bd.STATESPACE(A, B, [[1.0, 0.0]], x0=[1.0, 0.5], name="plant"), bd.clock(H, offset=offset)
+    held, strong = bd.ZOH(clock, name="held"), bd.GAIN(-5.0, name="strong")
+    bd.connect(plant, held)
+    switch = bd.SWITCH(threshold=0.5, name="switch")
+    bd.connect(held, strong, above := bd.COMPARE(">", threshold=0.8), switch.on)
+    bd.connect(above, switch.control)
+    bd.connect(strong, switch.off)
+    bd.connect(switch, plant)
+    model = sim.linearize(bd, outputs=["plant"], dt=H)
+    runs = [sim.run(bd, T=3 * H, start=[1.0 + step, 0.5], log_dt=H, rtol=1e-11, atol=1e-13).x for step in (1e-6, -1e-6)]
+    moved = np.eye(len(model.states))[0]
+    for found in (runs[0] - runs[1]) / 2e-6:
+        np.testing.assert_allclose(moved[:2], found, atol=1e-6)
+        moved = model.A @ moved
+    np.testing.assert_allclose(model.x[2:], 0.0)  # what the hold has before it ticks
+
+
 def test_the_period_has_to_be_one_of_all_clocks():
     sim, bd = loop()
     with pytest.raises(InvalidValue, match=r"dt: expected a whole number of the periods .* each 0.1 s; got 0.15 s"):

@@ -84,12 +84,27 @@ def test_plans_are_those_of_casadi():
     assert reached.all(), "each kind of limit is to be reached"
 
 
-def test_without_limits_it_is_the_regulator():
-    mpc = PredictiveController.of_mechanism(CART, DT, horizon=5, Q=[10, 10, 1, 1], R=0.5)
+@pytest.mark.parametrize("horizon", [5, 200])
+def test_without_limits_it_is_the_regulator(horizon):
+    """Over 10 s a pole grows by 1e15: the programme lost its digits, and then ended in the solver's words."""
+    mpc = PredictiveController.of_mechanism(CART, DT, horizon=horizon, Q=[10, 10, 1, 1], R=0.5)
     S = solve_discrete_are(mpc.A, mpc.B, np.diag([10.0, 10.0, 1.0, 1.0]), 0.5 * np.eye(1))
     K = np.linalg.solve(0.5 * np.eye(1) + mpc.B.T @ S @ mpc.B, mpc.B.T @ S @ mpc.A)
     for x in np.random.default_rng(1).normal(size=(5, 4)):
         np.testing.assert_allclose(mpc(mpc.x + 0.3 * x), -K @ (0.3 * x), rtol=1e-9, atol=1e-9)
+
+
+def test_plans_do_not_depend_on_units():
+    """Weights below 1e-11 were taken for none by the solver, and the plan ended in its words."""
+    A, B = sampled_model([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1.0]], 0.1)
+    plans = []
+    for force, cost in ((1.0, 1.0), (1e3, 1e-8)):
+        costs = {"Q": [cost, 0.0], "R": 0.1 * cost / force**2, "penalty": 10.0 * cost}
+        made = PredictiveController(A, B / force, low=-force, high=force, C=[0.0, 1.0], y_low=-0.15, **costs)
+        plan = made.plan([1.0, 0.1])
+        plans.append([*(plan.inputs[:, 0] / force), *plan.exceeded])
+    assert min(plans[0]) == pytest.approx(-1.0) and plans[0][-1] > 0.1, "both limits are to be reached"
+    np.testing.assert_allclose(*plans, rtol=1e-8, atol=1e-10)
 
 
 def test_a_plan_does_not_depend_on_what_was_planned_before():
@@ -220,6 +235,19 @@ def test_what_cannot_be_made_is_refused(options, kind, message):
     bd = cs.Simulation(live=False).blockdiagram()
     with pytest.raises(kind, match=message):
         bd.MPC(bd.clock(0.1), **{"model": CART, **options})
+
+
+def test_states_and_references_are_looked_at():
+    """One number was taken for all states, and one that is none gave an input that is none."""
+    mpc = PredictiveController(np.diag([1.1, 0.5]), [[0.0], [1.0]], P=1.0, horizon=60, low=-1, high=1, x_high=10)
+    for states, kind, message in (
+        (([1.0],), ShapeError, r"x: expected shape \(2,\), got \(1,\)"),
+        (([np.nan, 0.0],), InvalidValue, "x: expected finite numbers, got nan"),
+        (([0.0, 0.0], [1.0]), ShapeError, r"reference: expected shape \(2,\)"),
+        (([1.0, 1.0],), InvalidValue, "keep 'state 0' from going above 10 after 60 of 60 periods"),  # as no input does
+    ):
+        with pytest.raises(kind, match=message):
+            mpc(*states)
 
 
 def test_without_its_solver_it_says_how_to_get_it(monkeypatch):

@@ -6,14 +6,20 @@ Reference: J. B. Rawlings, D. Q. Mayne and M. M. Diehl, "Model predictive contro
 e, v          deviations of states and inputs from the point that the model is about
 r             what the states are to come to, as a deviation
 V             the inputs v_0 … v_{N−1} of the horizon, one behind the other
-X             the states e_1 … e_N that follow: X = Φ e_0 + Γ V
-s             by how much each soft output leaves its limits, at most, over the horizon
+X             the states e_1 … e_N that follow
+K_k           the gains of the regulator over the horizon, by the Riccati recursion from e_N on
+w             what V adds to it, in units of its cost: v_k = −K_k e_k + T_k w_k, T_kᵀ (R + Bᵀ P_{k+1} B) T_k = 1
+s             by how much each soft output leaves its limits, at most, over the horizon, in units of √ρ⁻¹
 ============  ====================================================================================
 
-States are eliminated, so that the programme has the variables (V, s) only:
+The programme is to
 
-    minimise   ½ Σ (e_k − r)ᵀ Q (e_k − r) + v_{k−1}ᵀ R v_{k−1}  +  ½ (e_N − r)ᵀ (P − Q) (e_N − r)  +  ½ ρ sᵀ s
+    minimise   ½ Σ (e_k − r)ᵀ Q (e_k − r) + v_{k−1}ᵀ R v_{k−1}  +  ½ (e_N − r)ᵀ (P − Q) (e_N − r)  +  ½ sᵀ s
     subject to  v within its limits,  e_1 … e_N within theirs,  C e_k within its limits widened by s ≥ 0.
+
+States are eliminated, so that it has the variables (w, s) only: X = Φ e_0 + Γ w, V = Φ_v e_0 + Γ_v w. Its cost is then
+½ wᵀ w + ½ sᵀ s, and a part that is linear in w where r is not 0. Without the gains Γ grows by the powers of A: that of
+a pendulum that is to stand up has nothing left of its digits over a horizon of some seconds.
 
 With P the solution of the Riccati equation, and no limit reached, v_0 = −K (e_0 − r) of the linear-quadratic regulator
 where r is an equilibrium of the model. The programme is solved by the dual active-set method of DAQP (Arnström,
@@ -45,6 +51,9 @@ SETTINGS = {"primal_tol": 1e-10, "dual_tol": 1e-12, "eps_prox": 0.0}
 
 SOLVED = (1, 2)
 """DAQP's flags of a solution, without and with a soft limit exceeded."""
+
+BROKEN = 1e-8
+"""How far a limit has to be exceeded, at best, to be the one that cannot be kept."""
 
 MISSING = (
     "model predictive control needs the solver DAQP, which is not installed; get it by pip install 'cstormpy[mpc]'"
@@ -182,6 +191,7 @@ class PredictiveController:
         self.inputs = tuple(inputs or (f"input {k}" for k in range(m)))
         self.C = np.zeros((0, n)) if C is None else np.atleast_2d(real_array(C, "C", ("any", n), (n,)) + 0.0)
         self.penalty = checks.positive(penalty, "penalty")
+        self._slack = 1.0 / np.sqrt(self.penalty)
         self._limits = (
             _limits(low, high, m, "low", "high", self.inputs),
             _limits(x_low, x_high, n, "x_low", "x_high", self.states),
@@ -232,52 +242,66 @@ class PredictiveController:
     # ---------------------------------------------------------------- the programme
 
     def _condense(self) -> None:
-        """Write the programme down in (V, s): H, what f and the bounds are of e_0 and r, and the rows."""
-        n, m, N, r = self.n, self.m, self.N, len(self.C)
-        powers = [np.eye(n)]
-        for _ in range(N):
-            powers.append(self.A @ powers[-1])
-        self._phi = np.vstack(powers[1:])
-        self._gamma = np.zeros((N * n, N * m))
+        """Write the programme down in (w, s): what f is of r, what V and X are of e_0 and w, and the rows."""
+        n, m, N = self.n, self.m, self.N
+        gains, units = self._regulator()
+        phi, gamma = np.zeros((N, n, n)), np.zeros((N, n, N * m))
+        phi_v, gamma_v = np.zeros((N, m, n)), np.zeros((N, m, N * m))
+        at, by = np.eye(n), np.zeros((n, N * m))  # e_k = at e_0 + by w
         for k in range(N):
-            for j in range(k + 1):
-                self._gamma[k * n : (k + 1) * n, j * m : (j + 1) * m] = powers[k - j] @ self.B
-        weight = np.kron(np.eye(N), self.Q)
-        weight[-n:, -n:] = self.P
-        pull = self._gamma.T @ weight
-        self._H = np.zeros((N * m + r, N * m + r))
-        self._H[: N * m, : N * m] = pull @ self._gamma + np.kron(np.eye(N), self.R)
-        self._H[N * m :, N * m :] = self.penalty * np.eye(r)
-        self._H = 0.5 * (self._H + self._H.T)
-        self._pull = np.zeros((N * m + r, 2 * n))  # f = _pull [e_0, r]
-        self._pull[: N * m, :n] = pull @ self._phi
-        self._pull[: N * m, n:] = -pull @ np.tile(np.eye(n), (N, 1))
+            phi_v[k], gamma_v[k] = -gains[k] @ at, -gains[k] @ by
+            gamma_v[k, :, k * m : (k + 1) * m] = units[k]
+            at, by = self.A @ at + self.B @ phi_v[k], self.A @ by + self.B @ gamma_v[k]
+            phi[k], gamma[k] = at, by
+        self._pull = np.zeros((N * m + len(self.C), n))  # f = _pull r
+        for weight, by in zip([self.Q] * (N - 1) + [self.P], gamma, strict=True):
+            self._pull[: N * m] -= by.T @ weight
+        self._phi, self._gamma = phi.reshape(N * n, n), gamma.reshape(N * n, N * m)
+        self._phi_v, self._gamma_v = phi_v.reshape(N * m, n), gamma_v.reshape(N * m, N * m)
         self._rows_of_limits()
 
+    def _regulator(self) -> tuple[Array, Array]:
+        """Return K_k and T_k by the Riccati recursion: from behind, with what e_{k+1} has still to pay."""
+        gains, units = np.zeros((self.N, self.m, self.n)), np.zeros((self.N, self.m, self.m))
+        cost = self.P
+        for k in reversed(range(self.N)):
+            hill = self.R + self.B.T @ cost @ self.B
+            try:
+                units[k] = np.linalg.inv(np.linalg.cholesky(0.5 * (hill + hill.T))).T
+            except np.linalg.LinAlgError:
+                raise InvalidValue("Q, R, P: the weights are of too different size") from None
+            gains[k] = units[k] @ units[k].T @ self.B.T @ cost @ self.A
+            left = self.A - self.B @ gains[k]
+            cost = self.Q + gains[k].T @ self.R @ gains[k] + left.T @ cost @ left
+        return gains, units
+
     def _rows_of_limits(self) -> None:
-        n, N, r = self.n, self.N, len(self.C)
+        N, r = self.N, len(self.C)
         (low, high), (x_low, x_high), (y_low, y_high) = self._limits
-        kept = np.tile(np.isfinite(x_low) | np.isfinite(x_high), N)
-        rows = [np.hstack([self._gamma[kept], np.zeros((int(kept.sum()), r))])]
-        free = [self._phi[kept]]
-        lower, upper = [np.tile(x_low - self.x, N)[kept]], [np.tile(x_high - self.x, N)[kept]]
-        what = [("state", k, j) for k in range(N) for j in range(n) if kept[j]]
+        rows, free, lower, upper, what = [], [], [], [], []
+        for kind, by, at, least, most in (
+            ("input", self._gamma_v, self._phi_v, low - self.u, high - self.u),
+            ("state", self._gamma, self._phi, x_low - self.x, x_high - self.x),
+        ):
+            kept = np.tile(np.isfinite(least) | np.isfinite(most), N)
+            rows.append(np.hstack([by[kept], np.zeros((int(kept.sum()), r))]))
+            free.append(at[kept])
+            lower.append(np.tile(least, N)[kept])
+            upper.append(np.tile(most, N)[kept])
+            what += [(kind, *divmod(int(row), len(least))) for row in np.flatnonzero(kept)]
         outputs = np.kron(np.eye(N), self.C)
         for sign, limit, name in ((1.0, y_high, "above"), (-1.0, -y_low, "below")):
             kept = np.tile(np.isfinite(limit), N)
-            rows.append(np.hstack([sign * outputs @ self._gamma, -np.tile(np.eye(r), (N, 1))])[kept])
+            rows.append(np.hstack([sign * outputs @ self._gamma, -np.tile(self._slack * np.eye(r), (N, 1))])[kept])
             free.append((sign * outputs @ self._phi)[kept])
             upper.append(np.tile(limit, N)[kept])
             lower.append(np.full(int(kept.sum()), -np.inf))
-            what += [(name, k, j) for k in range(N) for j in range(r) if np.isfinite(limit[j])]
+            what += [(name, *divmod(int(row), r)) for row in np.flatnonzero(kept)]
         self._what, self._rows, self._free = what, np.vstack(rows), np.vstack(free)
-        slack = np.zeros(r), np.full(r, np.inf)
-        self._bounds = (
-            np.concatenate([np.tile(low - self.u, N), slack[0]]),
-            np.concatenate([np.tile(high - self.u, N), slack[1]]),
-        )
+        count = N * self.m + r
+        self._bounds = np.concatenate([np.full(N * self.m, -np.inf), np.zeros(r)]), np.full(count, np.inf)
         self._lower, self._upper = np.concatenate(lower), np.concatenate(upper)
-        self._sense = np.zeros(len(self._bounds[0]) + len(self._rows), dtype=np.int32)
+        self._sense = np.zeros(count + len(self._rows), dtype=np.int32)
 
     def _outputs(self) -> tuple[str, ...]:
         return tuple(f"output {k}" for k in range(len(self.C)))
@@ -318,32 +342,38 @@ class PredictiveController:
             If no inputs keep the states within their limits, naming the limit that is exceeded most at best.
         """
         n, m, N = self.n, self.m, self.N
-        r = np.zeros(n) if reference is None else self._deviation(reference)[0]
-        e, turns = self._deviation(x, np.where(self._limited, 0.0, r))
+        now = checks.array(x, (self.given,), "x")
+        wanted = self._point if reference is None else checks.array(reference, (self.given,), "reference")
+        r = self._deviation(wanted)[0]
+        e, turns = self._deviation(now, np.where(self._limited, 0.0, r))
         found, flag, info = self._solve(e, r)
         if flag not in SOLVED:
             raise InvalidValue(self._why_not(e, flag))
-        V = found[: N * m]
-        states = self.x + (self._phi @ e + self._gamma @ V).reshape(N, n)
-        inputs = np.array([turned_back([*self.balls.values()], row, turns) for row in self.u + V.reshape(N, m)])
-        return Plan(inputs, states, found[N * m :].copy(), int(info["iterations"]))
+        w, (low, high) = found[: N * m], self._limits[0]
+        states = self.x + (self._phi @ e + self._gamma @ w).reshape(N, n)
+        best = np.clip(self.u + (self._phi_v @ e + self._gamma_v @ w).reshape(N, m), low, high)
+        inputs = np.array([turned_back([*self.balls.values()], row, turns) for row in best])
+        return Plan(inputs, states, self._slack * found[N * m :], int(info["iterations"]))
 
-    def _deviation(self, x: ArrayLike, about: Array | float = 0.0) -> tuple[Array, list[Array]]:
+    def _deviation(self, x: Array, about: Array | float = 0.0) -> tuple[Array, list[Array]]:
         """Return x − x* by the shorter way round from a deviation, and how the rates of balls are turned for that."""
-        q, qd = np.split(np.asarray(x, dtype=float), [self.given // 2])
+        q, qd = np.split(x, [self.given // 2])
         q, qd, turns = brought_near([*self.balls], q, qd, self._point)
         at, off = self._at, (np.concatenate([q, qd]) - self._point)[self._at]
         return about + wrapped(off - about, self.turn[at], self._per_turn[at]), turns
 
     def _solve(self, e: Array, r: Array) -> tuple[Array, int, dict[str, Any]]:
-        f = self._pull @ np.concatenate([e, r])
+        f = self._pull @ r
         moved = self._free @ e
         lower = np.concatenate([self._bounds[0], self._lower - moved])
         upper = np.concatenate([self._bounds[1], self._upper - moved])
         if self._model is None:
             self._model = import_module("daqp").Model()
             self._model.settings = SETTINGS
-            self._model.setup(self._H, f, self._rows, upper, lower, self._sense)
+            flag, _ = self._model.setup(np.eye(len(f)), f, self._rows, upper, lower, self._sense)
+            if flag < 0:  # as where no input reaches what is beyond a limit
+                self._model = None
+                return f, int(flag), {}
         else:
             self._model.update(f=f, bupper=upper, blower=lower)
         found, _, flag, info = self._model.solve()
@@ -353,12 +383,10 @@ class PredictiveController:
 
     def _why_not(self, e: Array, flag: int) -> str:
         """Say which limit cannot be kept: that which is exceeded most where the sum of squares is least."""
-        if flag != -1:
-            return f"the quadratic programme was not solved (DAQP says {flag}); are the weights of very different size?"
-        count, rows = len(self._bounds[0]), len(self._rows)
-        moved = self._free @ e
+        count, soft = len(self._bounds[0]), np.array([kind != "input" for kind, _, _ in self._what])
+        moved, rows = self._free @ e, int(soft.sum())
         H = np.diag(np.concatenate([np.full(count, 1e-9), np.ones(rows)]))
-        wide = np.hstack([self._rows, np.eye(rows)])
+        wide = np.hstack([self._rows, np.eye(len(soft))[:, soft]])
         bounds = [np.concatenate([b, np.full(rows, s), limit - moved]) for b, s, limit in (
             (self._bounds[0], -np.inf, self._lower), (self._bounds[1], np.inf, self._upper))]  # fmt: skip
         found, _, _, _ = import_module("daqp").solve(
@@ -366,7 +394,9 @@ class PredictiveController:
         )
         left = np.asarray(found)[count:]
         worst = int(np.argmax(np.abs(left)))
-        _, k, j = self._what[worst]
+        if abs(left[worst]) < BROKEN:
+            return f"the quadratic programme was not solved (DAQP says {flag}); are the weights of very different size?"
+        _, k, j = self._what[np.flatnonzero(soft)[worst]]
         side, limit = ("below", self._limits[1][0][j]) if left[worst] > 0.0 else ("above", self._limits[1][1][j])
         return (
             f"no inputs within their limits keep {self.states[j]!r} from going {side} {limit:g} after {k + 1} of "

@@ -17,7 +17,7 @@ from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
 from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_outputs, find_ports
-from cstormpy.simulation.analysis.sampled import whole_period
+from cstormpy.simulation.analysis.sampled import switch_as_sampled, whole_period
 from cstormpy.simulation.named_states import numbers
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.units import coordinate_labels, mechanisms_of
@@ -308,10 +308,12 @@ def linearize(
     period = None if dt is None else positive(dt, f"{who}: dt")
     t = float(numbers(t, 1, f"{who}: t")[0])
     feed_open_inputs(bd, inputs, f"{who}: {named}")
-    with started(sim, bd, x, t, who) as (diagram, _, t, state):
+    with started(sim, bd, x, t, who) as (diagram, simstate, t, state):
         diagram.bounds.hold(state)
         diagram.freeze()
         state[:] = diagram.shut(state)
+        if period is not None:
+            switch_as_sampled(diagram, simstate, t, state, period)
         moved, shut = chosen_inputs(bd, inputs, u, opened, who, named)
         given = moved + shut
         if period is not None and bd.clocklist:

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
+from cstormpy.simulation.bounds import Bound
+from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.runner import RunState
 
 #: Times closer than this part of a period are one.
 _TOGETHER = 1e-9
@@ -64,6 +67,41 @@ def ticks_within(clocks: list[Any], dt: float) -> list[tuple[float, list[Any]]]:
         else:
             groups.append((when, [clock]))
     return groups
+
+
+def switch_as_sampled(diagram: Diagram, simstate: RunState, t: float, x: Array, dt: float) -> None:
+    """Have blocks that switch see what clocks sample at a point, as in a run; samples stay those before the ticks."""
+    detectors = [
+        detector
+        for detector, _ in simstate.crossing_detectors
+        if getattr(detector, "decided", False) and not isinstance(detector, Bound) and not detector.first
+    ]
+    if not detectors:
+        return
+    before = [(runtime, runtime.state) for runtime in simstate.clock_states.values()]
+    held = [(hold, hold.live, hold.values) for hold in diagram.holds.values()]
+    for _, clocks in ticks_within(diagram.bd.clocklist, dt):
+        diagram.sample(clocks, t, x)
+        for clock, state in [(clock, diagram.next_state(clock, t)) for clock in clocks]:
+            simstate.clock_states[clock].state = state
+        diagram.freeze()
+        diagram.bind_samples(simstate)
+        _switch(detectors, diagram, t, x)
+    for runtime, state in before:
+        runtime.state = state
+    for hold, live, values in held:
+        hold.live, hold.values = live, values
+    diagram.bind_samples(simstate)
+    diagram.at(t, x)
+
+
+def _switch(detectors: list[Any], diagram: Diagram, t: float, x: Array) -> None:
+    """Have blocks switch that are not in the mode which their signals want, and those that these switch in turn."""
+    for _ in detectors:
+        diagram.at(t, x)
+        for detector in [detector for detector in detectors if detector(t, x) < 0.0]:
+            detector.event_handler(t, x)
+            diagram.forget()
 
 
 def whole_period(model: Model | DifferencedModel, t: float, x: Array, u: Array, dt: float) -> Period:

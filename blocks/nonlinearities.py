@@ -134,9 +134,9 @@ class Quantizer(Switching, FunctionBlock):
         y = q \left\lfloor u / q \right\rceil
 
     halfway between two levels that of the even number. A run locates where the output jumps as events, between which it
-    stays as it is; with ``locate=False`` it does not. Linear models take it for its input, as the stairs rise so on
-    the whole; in gradients of runs its derivative to the input is zero: what is quantised finely is better left out of
-    them. Tunable is ``interval``.
+    stays as it is; with ``locate=False`` it does not. Linear models take it for its input; in gradients of runs its
+    derivative to the input is zero, so that what is quantised finely is better left out of them. Tunable is
+    ``interval``.
 
     Examples::
 

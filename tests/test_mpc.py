@@ -250,6 +250,14 @@ def test_states_and_references_are_looked_at():
             mpc(*states)
 
 
+def test_what_the_solver_gives_up_is_said(monkeypatch):
+    """With limits of inputs alone there is none that cannot be kept."""
+    mpc = PredictiveController([[1.0]], [[1.0]], horizon=3, low=-1, high=1)
+    monkeypatch.setattr(mpc, "_solve", lambda e, r: (np.zeros(3), -4, {}))
+    with pytest.raises(InvalidValue, match=r"programme was not solved \(DAQP says -4\)"):
+        mpc([0.5])
+
+
 def test_without_its_solver_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "daqp", None)
     with pytest.raises(BlockError, match=r"pip install 'cstormpy\[mpc\]'"):

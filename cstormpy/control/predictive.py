@@ -393,9 +393,9 @@ class PredictiveController:
             H, np.zeros(len(H)), wide, bounds[1], bounds[0], np.zeros(len(bounds[0]), dtype=np.int32)
         )
         left = np.asarray(found)[count:]
-        worst = int(np.argmax(np.abs(left)))
-        if abs(left[worst]) < BROKEN:
+        if np.abs(left).max(initial=0.0) < BROKEN:
             return f"the quadratic programme was not solved (DAQP says {flag}); are the weights of very different size?"
+        worst = int(np.argmax(np.abs(left)))
         _, k, j = self._what[np.flatnonzero(soft)[worst]]
         side, limit = ("below", self._limits[1][0][j]) if left[worst] > 0.0 else ("above", self._limits[1][1][j])
         return (

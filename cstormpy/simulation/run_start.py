@@ -37,6 +37,7 @@ def start_blocks(bd: Any, simstate: Any) -> None:
             for name, value in given.kept.items():
                 if own.get(name) is not value:
                     given.check(b)
+                    break
         kind = b.__class__
         if kind.start is Block.start and kind.validate_start is Block.validate_start:
             continue  # it does nothing where a run starts

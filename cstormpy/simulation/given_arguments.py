@@ -34,8 +34,8 @@ def make_block(
     bd : BlockDiagram, optional
         Where it is entered.
     """
-    bound = check_arguments(kind, made, args, named)
     try:
+        bound = check_arguments(kind, made, args, named)
         changed = arguments_of(kind, made, args, named)
         return made(*(args if changed is named else ()), bd=bd, **changed), bound
     except CstormError:

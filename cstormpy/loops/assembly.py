@@ -15,7 +15,7 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops.carried import DEFINITE, OpenChain, carried_inverse_mass
 from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names, ends_of
-from cstormpy.loops.projection import SHUT, closed_around, mass_metric, one_posture, project, projected
+from cstormpy.loops.projection import SHUT, closed_beside, mass_metric, one_posture, project, projected
 from cstormpy.reporting import notice_once
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
@@ -167,7 +167,7 @@ def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
     for k in range(12):
         try:
             start = rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0)
-            q = closed_around(mech, start, every, mass_metric(mech, start, every))[0]
+            q = closed_beside(mech, start, every, mass_metric(mech, start, every))
         except InvalidValue as failed:
             error = failed
             continue

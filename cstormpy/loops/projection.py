@@ -27,6 +27,9 @@ SHUT = 1e-12
 STARTS, BESIDE = 6, 0.5
 """Most postures from which a closed one is looked for, and how far each lies farther away than the one before."""
 
+AT_ONCE = 128
+"""So many postures are brought from afar together; the slopes of all their constraints stand side by side."""
+
 ITERATIONS = 100
 """Most steps of a projection; from nearby it takes three."""
 
@@ -94,17 +97,16 @@ def projected(mech: Linkage, q0: Array, qd0: Array, free: NDArray[np.bool_]) -> 
     """Return the closed states nearest to some, (N, n) each."""
     metric = mass_metric(mech, q0, free)
     q, near = _nearest(mech, q0, free, metric)
-    qd = np.empty(q.shape)
-    for k in range(len(q)):
-        try:
-            if not near[k]:  # from afar: closed postures first, then the nearest one from the nearest of these
-                q[k] = _descended(mech, q0[k], _nearest_around(mech, q0[k], free, metric[k]), free, metric[k])
-            qd[k] = _nearest_rate(mech, q[k], qd0[k], free)
-        except InvalidValue as error:
-            if len(q) == 1:
-                raise
-            raise InvalidValue(f"row {k}: {error}") from None
-    return q, qd
+    far = np.flatnonzero(~near)
+    for first in range(0, len(far), AT_ONCE):
+        some = far[first : first + AT_ONCE]
+        q[some] = _from_afar(mech, q0[some], free, metric[some], some if len(q) > 1 else None)
+    return q, _nearest_rates(mech, q, qd0, free)
+
+
+def _of_row(k: int, error: InvalidValue) -> InvalidValue:
+    """Return what is said of one row among many."""
+    return InvalidValue(f"row {k}: {error}")
 
 
 def mass_metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
@@ -160,44 +162,61 @@ def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -
 
 
 def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metric: Array) -> Array:
-    """Return the closed posture nearest to q0 down to which closed ones lead from one of them.
+    """Return the closed postures (N, n) nearest to some down to which closed ones lead from given ones.
 
     Steps are Newton's in coordinates y, of q - q0 = L y, in which the distance is |y|: along the closed postures, with
     the curvature of these, and closed again.
     """
     inverse = np.linalg.inv(metric)
-    y = inverse @ (q - q0)[free]
+    q, y = q.copy(), _times(inverse, (q - q0)[:, free])
+    going = np.arange(len(q))
     for _ in range(ITERATIONS):
-        found = closure_of(mech, q[None])
-        h = found.holonomic
-        A = found.A[0][h][:, free] @ metric
-        _, s, Vt = np.linalg.svd(A)
-        N = Vt[int((s > LEAST * s.max(initial=0.0)).sum()) :].T
-        down = N.T @ y
-        if not down.any():
+        if not len(going):
             break
-        last = np.abs(down).max(initial=0.0) <= NEAREST * (1.0 + float(np.linalg.norm(y)))
-        lam = -np.linalg.pinv(A, rcond=LEAST).T @ y
-        bent = metric.T @ np.tensordot(lam, found.slopes()[0][h], 1)[np.ix_(free, free)] @ metric
-        values, axes = np.linalg.eigh(np.eye(N.shape[1]) + N.T @ (0.5 * (bent + bent.T)) @ N)
-        way = metric @ N @ axes @ (axes.T @ down / np.maximum(np.abs(values), FLATTEST))
-        way *= min(1.0, 1.0 / float(np.abs(way).max()))
+        way, last, on = _down(mech, q[going], y[going], free, metric[going])
+        going, way, last = going[on], way[on], last[on]
+        way /= np.maximum(1.0, np.abs(way).max(axis=1, keepdims=True))
+        taken = np.zeros(len(going), dtype=bool)
         for part in 0.5 ** np.arange(HALVINGS):
-            tried = q.copy()
-            tried[free] -= part * way
-            try:
-                (tried,) = _closed(mech, tried[None], free, metric)
-            except InvalidValue:
-                continue
-            there = inverse @ (tried - q0)[free]
-            if last or there @ there < y @ y:  # of a last step the distance tells nothing but roundings
-                q, y = tried, there
+            left = np.flatnonzero(~taken)
+            if not len(left):
                 break
-        else:
-            break
-        if last:
-            break
+            rows = going[left]
+            tried = q[rows]
+            tried[:, free] -= part * way[left]
+            tried, shut, _ = _closing_all(mech, tried, free, metric[rows])
+            there = _times(inverse[rows], (tried - q0[rows])[:, free])
+            # of a last step the distance tells nothing but roundings
+            nearer = shut & (last[left] | ((there * there).sum(axis=1) < (y[rows] * y[rows]).sum(axis=1)))
+            q[rows[nearer]], y[rows[nearer]], taken[left[nearer]] = tried[nearer], there[nearer], True
+        going = going[taken & ~last]
     return q
+
+
+def _down(
+    mech: Linkage, q: Array, y: Array, free: NDArray[np.bool_], metric: Array
+) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return Newton's steps (N, f) along closed postures to nearer ones, which are the last, and which there are."""
+    found = closure_of(mech, q)
+    h = found.holonomic
+    A = found.A[:, h][:, :, free] @ metric
+    _, s, Vt = np.linalg.svd(A)
+    closing = np.zeros((len(q), Vt.shape[-1]))  # 1 of directions that open loops
+    closing[:, : s.shape[1]] = s > LEAST * s.max(axis=1, initial=0.0, keepdims=True)
+    across = np.swapaxes(Vt, 1, 2) @ (Vt * (1.0 - closing)[..., None])
+    down = _times(across, y)
+    last = np.abs(down).max(axis=1, initial=0.0) <= NEAREST * (1.0 + np.linalg.norm(y, axis=1))
+    lam = -_times(np.swapaxes(np.linalg.pinv(A, rcond=LEAST), 1, 2), y)
+    slopes = np.einsum("sm,smij->sij", lam, found.slopes()[:, h])[:, free][:, :, free]
+    bent = np.swapaxes(metric, 1, 2) @ slopes @ metric
+    values, axes = np.linalg.eigh(across @ (np.eye(y.shape[1]) + 0.5 * (bent + np.swapaxes(bent, 1, 2))) @ across)
+    steps = _times(np.swapaxes(axes, 1, 2), down) / np.maximum(np.abs(values), FLATTEST)
+    return _times(metric @ across @ axes, steps), last, down.any(axis=1)
+
+
+def _times(matrices: Array, vectors: Array) -> Array:
+    """Return the product of each matrix with its vector."""
+    return np.asarray((matrices @ vectors[..., None])[..., 0])
 
 
 def _winds(mech: Linkage) -> NDArray[np.bool_]:
@@ -211,58 +230,68 @@ def _winds(mech: Linkage) -> NDArray[np.bool_]:
     return np.asarray(mech.memo["winds"])
 
 
-def _nearest_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
-    """Return the nearest of some closed postures, without the whole turns that hinges made on the way."""
-    winds, inverse = _winds(mech) & free, np.linalg.inv(metric)
+def _from_afar(
+    mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array, rows: NDArray[np.intp] | None
+) -> Array:
+    """Return the closed postures (N, n) nearest to some: some closed ones first, then from the nearest of these down.
 
-    def unwound(q: Array) -> Array:
-        return q - 2.0 * np.pi * np.where(winds, np.rint((q - q0) / (2.0 * np.pi)), 0.0)
+    They are without the whole turns that hinges make on the way. What is refused is named by its row, if given.
+    """
+    starts = (q0[:, None] + _beside(mech, free)).reshape(-1, mech.n)
+    ends, shut, failed = _closing_all(mech, starts, free, np.repeat(metric, STARTS, axis=0))
+    ends, shut = ends.reshape(len(q0), STARTS, mech.n), shut.reshape(len(q0), STARTS)
+    for k in np.flatnonzero(~shut.any(axis=1)):
+        error = failed.get(int(k) * STARTS) or _left_open(mech, ends[k, 0], free)
+        raise error if rows is None else _of_row(int(rows[k]), error) from None
+    ends -= 2.0 * np.pi * np.where(_winds(mech) & free, np.rint((ends - q0[:, None]) / (2.0 * np.pi)), 0.0)
+    far = _times(np.linalg.inv(metric)[:, None], (ends - q0[:, None])[..., free])
+    best = np.where(shut, np.linalg.norm(far, axis=-1), np.inf).argmin(axis=1)
+    return _descended(mech, q0, ends[np.arange(len(q0)), best], free, metric)
 
-    closed = map(unwound, closed_around(mech, q0, free, metric))
-    return min(closed, key=lambda q: float(np.linalg.norm(inverse @ (q - q0)[free])))
 
-
-def closed_around(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
-    """Return closed postures (N, n) from q0 and from postures beside it: one that is stretched shows no way to go."""
+def _beside(mech: Linkage, free: NDArray[np.bool_]) -> Array:
+    """Return by how much starts (STARTS, n) lie beside a posture: one that is stretched shows no way to go."""
     rng = np.random.default_rng(0)
-    beside = [np.where(free, BESIDE * k * rng.normal(size=mech.n), 0.0) for k in range(STARTS)]
-    return _closed(mech, q0 + np.array(beside), free, metric)
+    return np.array([np.where(free, BESIDE * k * rng.normal(size=mech.n), 0.0) for k in range(STARTS)])
+
+
+def closed_beside(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
+    """Return the first closed posture (n,) that is found from one, or else from postures beside it."""
+    first = None
+    for start in q0 + _beside(mech, free):
+        try:
+            return _closed(mech, start[None], free, metric)[0]
+        except InvalidValue as error:
+            first = first or error
+    assert first is not None
+    raise first
 
 
 def _closed(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array) -> Array:
-    """Return the closed postures (N, n) that are found from some, by damped Gauss-Newton steps in the mass metric.
-
-    Raises
-    ------
-    InvalidValue
-        None is found; of the first start it is said what is left there.
-    """
-    try:
-        q, shut = _closing(mech, starts, free, metric)
-    except InvalidValue:  # a constraint's function fails on the way from one of them
-        if len(starts) == 1:
-            raise
-        return _closed_each(mech, starts, free, metric)
+    """Return the closed postures (N, n) that are found from some; where there are none, of the first is said why."""
+    q, shut, failed = _closing_all(mech, starts, free, np.broadcast_to(metric, (len(starts), *metric.shape)))
     if not shut.any():
-        raise _left_open(mech, q[0], free)
+        raise failed.get(0) or _left_open(mech, q[0], free)
     return q[shut]
 
 
-def _closed_each(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array) -> Array:
-    found, first = [], None
-    for start in starts:
-        try:
-            found.append(_closed(mech, start[None], free, metric))
-        except InvalidValue as error:
-            first = first or error
-    if first is not None and not found:
-        raise first
-    return np.concatenate(found)
+def _closing_all(
+    mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array
+) -> tuple[Array, NDArray[np.bool_], dict[int, InvalidValue]]:
+    """Return what `_closing` does, and in which rows a constraint's function fails on the way."""
+    try:
+        return *_closing(mech, starts, free, metric), {}
+    except InvalidValue as error:
+        if len(starts) == 1:
+            return starts, np.zeros(1, dtype=bool), {0: error}
+    each = [_closing_all(mech, starts[k : k + 1], free, metric[k : k + 1]) for k in range(len(starts))]
+    q, shut = (np.concatenate([one[part] for one in each]) for part in range(2))
+    return q, shut, {k: failed[0] for k, (_, _, failed) in enumerate(each) if failed}
 
 
 def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return where Gauss-Newton's steps lead from some postures (N, n), and which of these places are closed."""
-    q = np.array([shortened(mech, start, free, LONGEST) for start in starts])
+    """Return where damped Gauss-Newton steps in the mass metric lead from postures (N, n), and what is closed there."""
+    q = _short(mech, starts, free)
     phi, A, size = _left(mech, q, free)
     squares, damping = (phi * phi).sum(axis=1), np.full(len(q), 1e-3)
     going = np.flatnonzero(np.isfinite(squares) & np.isfinite(A).all(axis=(1, 2)))
@@ -272,21 +301,26 @@ def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Arra
         going = going[~shut[going] & (damping[going] < STIFFEST)]
         if not len(going):
             break
-        W = A[going] @ metric
+        L = metric[going]
+        W = A[going] @ L
         S = W @ np.swapaxes(W, 1, 2)
         S += (damping[going] * np.maximum(np.trace(S, axis1=1, axis2=2), 1e-300))[:, None, None] * np.eye(S.shape[1])
-        step = (metric @ np.swapaxes(W, 1, 2) @ np.linalg.solve(S, -phi[going, :, None]))[..., 0]
+        step = (L @ np.swapaxes(W, 1, 2) @ np.linalg.solve(S, -phi[going, :, None]))[..., 0]
         tried = q[going]
         tried[:, free] += step / np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0))[:, None]
-        tried = np.array([shortened(mech, row, free, LONGEST) for row in tried])
+        tried = _short(mech, tried, free)
         left, slopes, length = _left(mech, tried, free)
         square = (left * left).sum(axis=1)
         nearer = (square < squares[going]) & np.isfinite(slopes).all(axis=(1, 2))
-        damping[going] *= np.where(nearer, 0.1, 10.0)
-        np.maximum(damping, 1e-15, out=damping)
+        damping[going] = np.maximum(damping[going] * np.where(nearer, 0.1, 10.0), 1e-15)
         on = going[nearer]
         q[on], phi[on], A[on], size[on], squares[on] = (x[nearer] for x in (tried, left, slopes, length, square))
     return q, shut
+
+
+def _short(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
+    """Return the same postures (N, n) by rotation vectors that are not too long."""
+    return np.array([shortened(mech, row, free, LONGEST) for row in q]) if mech.ball_starts else q.copy()
 
 
 def _left(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
@@ -315,19 +349,20 @@ def _left_open(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> InvalidValue
     )
 
 
-def _nearest_rate(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) -> Array:
-    """Return the rate nearest to a given one that keeps the loops closed."""
-    A = closure_of(mech, q[None]).A[0]
-    metric = mass_metric(mech, q, free)
-    inverse = metric @ np.linalg.pinv(A[:, free] @ metric, rcond=LEAST)
+def _nearest_rates(mech: Linkage, q: Array, qd0: Array, free: NDArray[np.bool_]) -> Array:
+    """Return the rates (N, n) nearest to given ones that keep the loops closed."""
+    A, metric = closure_of(mech, q).A, mass_metric(mech, q, free)
+    inverse = metric @ np.linalg.pinv(A[:, :, free] @ metric, rcond=LEAST)
     qd = qd0.copy()
     for _ in range(2):  # the second takes rounding away
-        qd[free] -= inverse @ (A @ qd)
-    left = np.abs(A @ qd)
-    if left.max(initial=0.0) > 1e-9 * (1.0 + np.abs(qd).max(initial=0.0)):
-        k = int(np.argmax(left))
-        raise InvalidValue(
-            f"loop {constraint_names(mech)[k]}: the rates of the joints that are held contradict it, {left[k]:.3g} is "
-            f"left{ends_of(mech, k)}; hold fewer joints"
+        qd[:, free] -= _times(inverse, _times(A, qd))
+    left = np.abs(_times(A, qd))
+    refused = left.max(axis=1, initial=0.0) > 1e-9 * (1.0 + np.abs(qd).max(axis=1, initial=0.0))
+    for row in np.flatnonzero(refused):
+        k = int(np.argmax(left[row]))
+        error = InvalidValue(
+            f"loop {constraint_names(mech)[k]}: the rates of the joints that are held contradict it, "
+            f"{left[row, k]:.3g} is left{ends_of(mech, k)}; hold fewer joints"
         )
+        raise error if len(q) == 1 else _of_row(int(row), error)
     return qd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -211,10 +211,10 @@ def _down(
     bent = np.swapaxes(metric, 1, 2) @ slopes @ metric
     values, axes = np.linalg.eigh(across @ (np.eye(y.shape[1]) + 0.5 * (bent + np.swapaxes(bent, 1, 2))) @ across)
     steps = _times(np.swapaxes(axes, 1, 2), down) / np.maximum(np.abs(values), FLATTEST)
-    return _times(metric @ across @ axes, steps), last, down.any(axis=1)
+    return _times(metric @ across @ axes, steps), last, np.asarray(down.any(axis=1))
 
 
-def _times(matrices: Array, vectors: Array) -> Array:
+def _times(matrices: Any, vectors: Any) -> Array:
     """Return the product of each matrix with its vector."""
     return np.asarray((matrices @ vectors[..., None])[..., 0])
 

@@ -196,7 +196,7 @@ def test_long_names_and_short_times_leave_their_numbers_whole(tmp_path):
             if (this.textAlign === "center") ends.push(x + this.measureText(text).width / 2);
             fill.call(this, text, x, y);
         };
-        report.panes[0].draw(report.panes[0].canvas.getContext("2d"));
+        report.panes[0].now();
         const values = [...document.querySelectorAll(".columns td.number")].map((cell) => cell.clientWidth);
         return [Math.min(...values), Math.max(...ends) - report.panes[0].width];
     })()"""

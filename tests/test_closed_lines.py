@@ -35,7 +35,7 @@ def test_other_masses_close_in_the_same_postures(monkeypatch):
     mech.hybrid_evaluator()
     rest, moved = np.zeros(3), {"pin.pose_b": mech.loops[0].pose_b[:3, 3] + [0.02, 0.0, 0.0]}
     with monkeypatch.context() as patch:
-        for way_to_close in ("project", "closed_around"):
+        for way_to_close in ("project", "closed_beside"):
             patch.setattr(assembly, way_to_close, None)
         heavy = mech.with_parameters({"coupler_rod.mass": 2.0, "crank.damping": 0.3, "gravity": (0.0, -5.0, 0.0)})
         found = heavy.hybrid_evaluator()(q, rest, rest)

@@ -293,8 +293,8 @@ def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Arra
     """Return where damped Gauss-Newton steps in the mass metric lead from postures (N, n), and what is closed there."""
     q = _short(mech, starts, free)
     phi, A, size = _left(mech, q, free)
-    squares, damping = (phi * phi).sum(axis=1), np.full(len(q), 1e-3)
-    going = np.flatnonzero(np.isfinite(squares) & np.isfinite(A).all(axis=(1, 2)))
+    damping = np.full(len(q), 1e-3)
+    going = np.flatnonzero(np.isfinite(phi).all(axis=1) & np.isfinite(A).all(axis=(1, 2)))
     shut = np.zeros(len(q), dtype=bool)
     for _ in range(5 * ITERATIONS):
         shut[going] = np.abs(phi[going]).max(axis=1, initial=0.0) <= SHUT * size[going]
@@ -310,11 +310,10 @@ def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Arra
         tried[:, free] += step / np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0))[:, None]
         tried = _short(mech, tried, free)
         left, slopes, length = _left(mech, tried, free)
-        square = (left * left).sum(axis=1)
-        nearer = (square < squares[going]) & np.isfinite(slopes).all(axis=(1, 2))
+        nearer = ((left * left).sum(axis=1) < (phi[going] ** 2).sum(axis=1)) & np.isfinite(slopes).all(axis=(1, 2))
         damping[going] = np.maximum(damping[going] * np.where(nearer, 0.1, 10.0), 1e-15)
         on = going[nearer]
-        q[on], phi[on], A[on], size[on], squares[on] = (x[nearer] for x in (tried, left, slopes, length, square))
+        q[on], phi[on], A[on], size[on] = (x[nearer] for x in (tried, left, slopes, length))
     return q, shut
 
 

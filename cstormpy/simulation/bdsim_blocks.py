@@ -146,20 +146,17 @@ def side_by_side(u: list[Any]) -> Any:
     return np.concatenate([np.ravel(value) for value in u])
 
 
-def arguments_of(kind: str, made: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def arguments_of(
+    kind: str, made: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     """Return the arguments of a block by name, as its class can take them."""
     change = _CHANGES.get(kind)
     if change is None or getattr(made, "__module__", "").partition(".")[0] != "bdsim":
         return kwargs
-    known = _arguments_by_place(made)
+    known = [*signature.parameters]
     if len(args) > len(known) or set(known[: len(args)]) & kwargs.keys():
         return kwargs  # which Python refuses
     return change({**dict(zip(known, args, strict=False)), **kwargs})
-
-
-@functools.lru_cache(512)
-def _arguments_by_place(made: Callable[..., Any]) -> list[str]:
-    return [name for name in inspect.signature(made).parameters if name != "self"]
 
 
 def _matrices(given: dict[str, Any]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def make_block(
     """
     try:
         bound = check_arguments(kind, made, args, named)
-        changed = arguments_of(kind, made, args, named)
+        changed = arguments_of(kind, made, bound.signature, args, named)
         return made(*(args if changed is named else ()), bd=bd, **changed), bound
     except CstormError:
         raise
@@ -58,7 +58,7 @@ class GivenArguments:
     def __init__(self, kind: str, block: Any, bound: inspect.BoundArguments) -> None:
         own = vars(block)
         self._kind, self._bound = kind, bound
-        bound.arguments.get("blockargs", {}).pop("inputs", None)
+        bound.arguments.get("blockargs", {}).pop("inputs", None)  # a block that is made for a look is not wired
         #: As they were when they were checked last.
         self.kept = {
             name: own[name]
@@ -105,14 +105,19 @@ class GivenArguments:
 def check_numbers(blocks: Iterable[Any]) -> None:
     """Refuse numbers of blocks that have been set to what these cannot be made with."""
     for b in blocks:
-        if (given := b.__dict__.get("_given")) is not None:
-            given.check(b)
+        own = b.__dict__
+        given = own.get("_given")
+        if given is not None:
+            for name, value in given.kept.items():
+                if own.get(name) is not value:
+                    given.check(b)
+                    break
 
 
 def _equal(given: Any, kept: Any) -> bool:
     try:
         return bool(np.all(np.equal(given, kept)))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 

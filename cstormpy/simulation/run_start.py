@@ -31,13 +31,8 @@ MOST_JUMPS = 1_000_000
 
 def start_blocks(bd: Any, simstate: Any) -> None:
     """Start all blocks, in the order of the diagram."""
+    check_numbers(bd.blocklist)
     for b in bd.blocklist:
-        own = b.__dict__
-        if (given := own.get("_given")) is not None:
-            for name, value in given.kept.items():
-                if own.get(name) is not value:
-                    given.check(b)
-                    break
         kind = b.__class__
         if kind.start is Block.start and kind.validate_start is Block.validate_start:
             continue  # it does nothing where a run starts

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
+from cstormpy.control.checked import Checked, once
 from cstormpy.control.goal import goal_posture, periods, wrapped
-from cstormpy.control.law import Target
+from cstormpy.control.law import Target, gain
 from cstormpy.control.posture_law import PostureLaw
 from cstormpy.control.prepared import HybridDynamics, Inertia, InverseDynamics, Places, placed, places
 from cstormpy.errors import InvalidValue, SingularInertia
@@ -28,6 +29,8 @@ from cstormpy.mechanism import Mechanism
 
 class _TowardsGoal(PostureLaw):
     """A law with a posture to come to."""
+
+    goal: Any = Checked(once)
 
     def __init__(self, mech: Mechanism, goal: ArrayLike | None, limit: ArrayLike | None) -> None:
         super().__init__(mech, limit)
@@ -64,6 +67,9 @@ class EnergyPump(_TowardsGoal):
     """
 
     tunable = ("kp", "kd", "ke")
+    kp: Any = gain()
+    kd: Any = gain()
+    ke: Any = gain()
     _prepared: ClassVar[tuple[str, ...]] = ("_inertia",)
 
     def __init__(
@@ -76,7 +82,7 @@ class EnergyPump(_TowardsGoal):
         limit: ArrayLike | None = None,
     ) -> None:
         super().__init__(mech, goal, limit)
-        self.kp, self.kd, self.ke = self._gain("kp", kp), self._gain("kd", kd), self._gain("ke", ke)
+        self.kp, self.kd, self.ke = kp, kd, ke
         self._prepare()
         self.goal_energy = self.energy(self.goal, np.zeros(self._shape))
 
@@ -215,6 +221,8 @@ class NonCollocated(_TowardsGoal):
     """
 
     tunable = ("kp", "kd")
+    kp: Any = gain()
+    kd: Any = gain()
     _prepared = ("_inertia", "_inverse")
 
     def __init__(
@@ -231,7 +239,7 @@ class NonCollocated(_TowardsGoal):
             raise InvalidValue(
                 f"NonCollocated: needs as many motors as joints without, got {len(self.motors)} and {len(steered)}"
             )
-        self.kp, self.kd = self._gain("kp", kp), self._gain("kd", kd)
+        self.kp, self.kd = kp, kd
         self._steered = places(~self.mech.actuated_mask)
         rows, columns = np.flatnonzero(~self.mech.actuated_mask), np.flatnonzero(self.mech.actuated_mask)
         both = isinstance(self._steered, slice) and isinstance(self._motors, slice)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array, is_single
+from cstormpy.control.checked import Checked
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.arrays import is_symbolic, symbols
@@ -93,8 +94,8 @@ class Law(metaclass=_LawClass):
         self.mode, self.begun = 0, 0.0
         self._shape, self._torques = (self.mech.n,), (len(self.motors),)
         self._motors = places(self.mech.actuated_mask)
-        self.limit = None if limit is None else self._each_motor(limit, "limit", checks.nonnegative)
-        self.reference = self._as_reference(reference)
+        self.limit = limit
+        vars(self)["reference"] = self._as_reference(reference)  # what a law of one's own sets later is its own affair
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), before their limit; free of side effects.
@@ -206,7 +207,6 @@ class Law(metaclass=_LawClass):
         held = getattr(self, whole) if whole in self.tunable else None
         if held is None or (joint and name not in self.gains):
             raise unknown_name("gain", name, self.gains)
-        self._check_gain(whole, number)
         if not isinstance(held, np.ndarray):
             setattr(self, whole, number)
             return
@@ -214,26 +214,28 @@ class Law(metaclass=_LawClass):
         changed[self._gain_joints(whole).index(joint) if joint else ...] = number
         setattr(self, whole, changed)
 
-    def _check_gain(self, name: str, value: float) -> None:
-        """Refuse a number that a gain of this name cannot have."""
-
     def _gain_joints(self, name: str) -> tuple[str, ...]:
         """Return the joints that a gain of several numbers belongs to."""
         return self.motors
 
     def _gain(self, name: str, value: object) -> float | Array:
-        """Return a gain as given to a constructor: one number for all joints, or one for each."""
+        """Return a gain: one number for all joints, or one for each."""
         if is_single(value):
             return checks.real(value, name)
         joints = self._gain_joints(name)
         return checks.array(value, (len(joints),), f"{name} (for {', '.join(joints)})")  # type: ignore[arg-type]
 
-    def _each_motor(self, value: Any, name: str, check: Callable[[object, str], float]) -> Array:
-        """Return (n_a,) numbers, from one for all or one for each."""
+    def _largest(self, name: str, value: Any) -> Array | None:
+        """Return the largest torques, (n_a,), from one for all or one for each."""
+        if value is None:
+            return None
         if is_single(value):
-            return np.full(len(self.motors), check(value, name))
+            return np.full(len(self.motors), checks.nonnegative(value, name))
         given = checks.array(value, (len(self.motors),), f"{name} (for {', '.join(self.motors)})")
-        return np.array([check(v, f"{name}, motor {m!r}") for v, m in zip(given.tolist(), self.motors, strict=True)])
+        each = zip(given.tolist(), self.motors, strict=True)
+        return np.array([checks.nonnegative(v, f"{name}, motor {m!r}") for v, m in each])
+
+    limit: Any = Checked(_largest)
 
     # ---------------------------------------------------------------- reference
 
@@ -297,6 +299,11 @@ class Law(metaclass=_LawClass):
             values = set(self.limit.tolist())
             shown.append(f"limit={values.pop():g}" if len(values) == 1 else f"limit={self.limit.tolist()}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def gain() -> Checked:
+    """Return an attribute of a law that is a gain: one number for all of some joints, or one for each."""
+    return Checked(lambda law, name, value: law._gain(name, value))
 
 
 def refuse_phases(laws: Iterable[Law], who: str) -> None:

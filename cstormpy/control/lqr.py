@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array, is_single, real_array
+from cstormpy.control.checked import Checked, once
 from cstormpy.control.goal import eased, goal_posture, periods, wrapped
 from cstormpy.control.law import Target
 from cstormpy.control.posture_law import PostureLaw, brought_near
@@ -56,6 +57,8 @@ class LQR(PostureLaw):
     ----------
     goal, hold : ndarray
         q* (n,) and τ* (n_a,).
+    Q, R : ndarray, (2f, 2f) and (n_a, n_a)
+        K and S follow where one of them is set.
     K : ndarray, (n_a, 2f)
     S : ndarray, (2f, 2f)
     A, B : ndarray
@@ -90,12 +93,26 @@ class LQR(PostureLaw):
         self.A, self.B = model.A, model.B
         self.states = model.states
         f = len(model.states) // 2
-        self.Q = weights(np.repeat([10.0, 1.0], f) if Q is None else Q, 2 * f, "Q", definite=False)
-        self.R = weights(R, len(self.motors), "R", definite=True)
         self._at = places(np.isin(self.mech.names, model.states[:f]))  # those that loops leave free
         self._rest, self._goal_at = np.zeros(f), self.goal[self._at]
         self._turn, self._per_turn = (each[self._at] for each in periods(self.mech, self.goal))
-        self.S, self.K = regulator(self.A, self.B, self.Q, self.R, model.states)
+        self.Q, self.R = Q, R
+
+    def _weight(self, name: str, given: Any) -> Array:
+        """Return a weight as the law keeps it; K and S are found anew, once both weights are there."""
+        size = len(self.states)
+        if name == "R":
+            weight = weights(given, len(self.motors), name, definite=True)
+        else:
+            weight = weights(np.repeat([10.0, 1.0], size // 2) if given is None else given, size, name, definite=False)
+        both = vars(self) | {name: weight}
+        if "Q" in both and "R" in both:
+            self.S, self.K = regulator(self.A, self.B, both["Q"], both["R"], self.states)
+        return weight
+
+    goal: Any = Checked(once)
+    Q: Any = Checked(_weight)
+    R: Any = Checked(_weight)
 
     def error(self, q: Array, qd: Array) -> Array:
         """Return e = (q − q*, q̇), (2f,), with angles within half a turn, and balls by the shorter way."""
@@ -130,13 +147,10 @@ class LQR(PostureLaw):
             raise unknown_name("gain", name, self.gains)
         number = checks.real(value, f"gain {name!r}")
         which, _, entry = name.partition(".")
-        Q, R = self.Q.copy(), self.R.copy()
-        changed, names = (Q, self.states) if which == "Q" else (R, self.motors)
-        k = names.index(entry)
+        changed, names = (self.Q, self.states) if which == "Q" else (self.R, self.motors)
+        changed, k = changed.copy(), names.index(entry)
         changed[k, k] = number
-        Q, R = weights(Q, len(Q), "Q", definite=False), weights(R, len(R), "R", definite=True)
-        self.S, self.K = regulator(self.A, self.B, Q, R, self.states)
-        self.Q, self.R = Q, R
+        setattr(self, which, changed)
 
 
 def state_error(q: Array, qd: Array, q_r: Array, qd_r: Array, turn: Array, per_turn: Array) -> Array:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array
+from cstormpy.control.checked import Checked
 from cstormpy.control.law import Law, Target, refuse_phases
 from cstormpy.control.lqr import LQR
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
@@ -41,9 +42,14 @@ class OpenLoop(Law):
         self, mech: Mechanism, tau: Callable[[float], Array] | ArrayLike, limit: ArrayLike | None = None
     ) -> None:
         super().__init__(mech, limit)
-        self.tau: Callable[[float], Array] | Array = (
-            tau if callable(tau) else checks.array(tau, self._torques, f"tau (for {', '.join(self.motors)})").copy()
-        )
+        self.tau = tau
+
+    def _given(self, name: str, tau: Any) -> Callable[[float], Array] | Array:
+        if callable(tau):
+            return tau
+        return checks.array(tau, self._torques, f"{name} (for {', '.join(self.motors)})").copy()
+
+    tau: Any = Checked(_given)
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,)."""
@@ -76,6 +82,7 @@ class Then(Law):
     """
 
     modes = ("motion", "hold")
+    duration: Any = Checked(lambda _, name, value: checks.positive(value, name))
 
     def __init__(self, first: Law, second: Law, duration: float) -> None:
         for law in (first, second):
@@ -86,7 +93,7 @@ class Then(Law):
         refuse_phases((first, second), "Then")
         super().__init__(first.mech)
         self.first, self.second = first, second
-        self.duration = checks.positive(duration, "duration")
+        self.duration = duration
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,), of the law whose turn it is, within its own limit."""
@@ -172,9 +179,23 @@ class SwingUp(Law):
         refuse_phases((pump, balance), "SwingUp")
         super().__init__(pump.mech, limit)
         self.pump, self.balance = pump, balance
-        self.threshold = checks.positive(threshold, "threshold")
-        self.release = RELEASE * self.threshold if release is None else checks.positive(release, "release")
-        self._check_order(self.threshold, self.release)
+        self.threshold, self.release = threshold, release
+
+    def _caught(self, name: str, value: Any) -> float:
+        """Return a threshold; the release follows."""
+        threshold = checks.positive(value, name)
+        if "release" in vars(self):
+            vars(self)["release"] *= threshold / self.threshold
+        return threshold
+
+    def _let_go(self, name: str, value: Any) -> float:
+        release = RELEASE * self.threshold if value is None else checks.positive(value, name)
+        if release < self.threshold:
+            raise InvalidValue(f"{name}: must not be below the threshold {self.threshold:g}, got {release:g}")
+        return release
+
+    threshold: Any = Checked(_caught)
+    release: Any = Checked(_let_go)
 
     def value(self, t: float, q: Array, qd: Array) -> float:
         """Return V = eᵀ S e of the regulator."""
@@ -212,11 +233,7 @@ class SwingUp(Law):
 
     def set_gain(self, name: str, value: float) -> None:
         """Change a tunable number of this law, of the pump or of the regulator; the release follows the threshold."""
-        if name == "threshold":
-            threshold = checks.positive(value, name)
-            self.release *= threshold / self.threshold
-            self.threshold = threshold
-        elif name in self.tunable:
+        if name in self.tunable:
             super().set_gain(name, value)
         elif name in self.balance.gains:
             self.balance.set_gain(name, value)
@@ -224,10 +241,3 @@ class SwingUp(Law):
             self.pump.set_gain(name, value)
         else:
             raise unknown_name("gain", name, self.gains)
-
-    def _check_gain(self, name: str, value: float) -> None:
-        self._check_order(self.threshold, value)
-
-    def _check_order(self, threshold: float, release: float) -> None:
-        if release < threshold:
-            raise InvalidValue(f"release: must not be below the threshold {threshold:g}, got {release:g}")

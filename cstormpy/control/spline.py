@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array
+from cstormpy.control.checked import Checked
 from cstormpy.control.law import Law, Target
 from cstormpy.control.lqr import LQR
 from cstormpy.control.sequence import BALANCE, SWING, SwingUp
@@ -147,7 +148,12 @@ class SplineSwingUp(SwingUp):
         most = None if balance.limit is None else balance.limit.tolist()
         let_go = RELEASE * checks.positive(threshold, "threshold") if release is None else release
         super().__init__(_Along(balance, {**settings, "limit": most}, limit), balance, threshold, let_go)
-        self.near = _near(balance.limit) if near is None else checks.positive(near, "near")
+        self.near = near
+
+    def _joined(self, name: str, value: Any) -> float:
+        return _near(self.balance.limit) if value is None else checks.positive(value, name)
+
+    near: Any = Checked(_joined)
 
     @property
     def ready(self) -> bool:
@@ -204,12 +210,6 @@ class SplineSwingUp(SwingUp):
         super().set_gain(name, value)
         if name in self.balance.gains:
             self._along.forget()
-
-    def _check_gain(self, name: str, value: float) -> None:
-        if name == "near":
-            checks.positive(value, name)
-        else:
-            super()._check_gain(name, value)
 
 
 def _near(limit: Array | None) -> float:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of
 from cstormpy.arrays import Array
-from cstormpy.control.law import Law, ReferenceLike, Target
+from cstormpy.control.checked import Checked
+from cstormpy.control.law import Law, ReferenceLike, Target, gain
 from cstormpy.control.posture_law import PostureLaw
 from cstormpy.control.prepared import HybridDynamics, InverseDynamics, placed, places
 from cstormpy.errors import InvalidValue, ShapeError
@@ -21,6 +23,9 @@ class _Tracking(PostureLaw):
 
     tunable = ("kp", "kd")
     followed: tuple[str, ...]
+    kp: Any = gain()
+    kd: Any = gain()
+    reference: Any = Checked(lambda law, _, given: law._as_reference(given))
 
     def __init__(
         self,
@@ -34,8 +39,7 @@ class _Tracking(PostureLaw):
         super().__init__(mech, limit)
         self.followed = self.motors if followed is None else followed
         self._at = places(np.array([name in self.followed for name in self.mech.names], dtype=bool))
-        self.reference = self._as_reference(reference)
-        self.kp, self.kd = self._gain("kp", kp), self._gain("kd", kd)
+        self.reference, self.kp, self.kd = reference, kp, kd
         self._prepare()
 
     def _balls(self) -> Sequence[int]:
@@ -90,6 +94,7 @@ class PD(_Tracking):
     """
 
     _prepared = ("_inverse",)
+    compensate: Any = Checked(lambda _, name, given: bool(one_of(given, name, (True, False))))
 
     def __init__(
         self,
@@ -101,11 +106,12 @@ class PD(_Tracking):
         compensate: bool = False,
         limit: ArrayLike | None = None,
     ) -> None:
-        self.compensate = bool(one_of(compensate, "compensate", (True, False)))
+        self.compensate = compensate
         super().__init__(mech, None, kp, kd, reference, limit)
-        if self.reference is None:
-            rest = np.zeros(len(self.motors))
-            self.reference = (rest, rest, rest)
+
+    def _as_reference(self, given: Any) -> Target | Callable[[float], Target] | None:
+        rest = np.zeros(len(self.motors))
+        return (rest, rest, rest) if given is None else super()._as_reference(given)
 
     def _prepare(self) -> None:
         self._inverse = InverseDynamics(self.mech)

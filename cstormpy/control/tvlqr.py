@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from cstormpy import checks
 from cstormpy.arguments import function
 from cstormpy.arrays import Array
+from cstormpy.control.checked import Checked, once
 from cstormpy.control.goal import periods
 from cstormpy.control.law import Target
 from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
@@ -97,6 +98,11 @@ class TVLQR(PostureLaw):
     """
 
     tunable = ()
+    t0: Any = Checked(once)
+    t1: Any = Checked(once)
+    Q: Any = Checked(once)
+    R: Any = Checked(once)
+    final: Any = Checked(once)
 
     def __init__(
         self,

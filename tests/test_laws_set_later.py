@@ -1,0 +1,100 @@
+"""What is set in a law after it was made: it is taken, or refused, by the words of its constructor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy import control
+from cstormpy.errors import CstormError
+from cstormpy.mechanism import library
+
+ACROBOT = library.acrobot()
+ARM = library.planar_2r()
+STATE = 0.2, np.array([1.4, 0.1]), np.array([0.3, -0.2])
+
+#: A law, by the arguments that it is given, and those that are set later.
+LAWS = {
+    "PD": (control.PD, ARM, {"kp": 20.0, "kd": [2.0, 1.0], "reference": [0.5, 0.0], "compensate": True}),
+    "computed torque": (control.ComputedTorque, ARM, {"kp": [9.0, 4.0], "kd": 3.0, "reference": (STATE[1],) * 3}),
+    "hybrid": (control.HybridTracking, ACROBOT, {"kp": 9.0, "reference": [0.5]}),
+    "pump": (control.EnergyPump, ACROBOT, {"kp": 2.0, "kd": 0.5, "ke": 3.0, "limit": 1.5}),
+    "LQR": (control.LQR, ACROBOT, {"Q": [1.0, 2.0, 3.0, 4.0], "R": 0.5, "limit": [40.0]}),
+    "open loop": (control.OpenLoop, ARM, {"tau": [3.0, 1.0], "limit": [2.0, 0.5]}),
+}
+NEEDED = {"PD": {"kp": 1.0, "kd": 1.0}, "open loop": {"tau": [0.0, 0.0]}, "hybrid": {"reference": [0.0]}}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_law_is_then_as_if_it_had_been_made_so(name):
+    kind, mech, arguments = LAWS[name]
+    law = kind(mech, **{"reference": [0.0, 0.0]} if name == "computed torque" else NEEDED.get(name, {}))
+    for argument, value in arguments.items():
+        setattr(law, argument, value)
+    made = kind(mech, **(NEEDED.get(name, {}) | arguments))
+    assert law(*STATE).tolist() == made(*STATE).tolist() != [0.0] * len(law.motors)
+    assert repr(law) == repr(made)
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("value", [-5.0, np.nan, np.inf, "x", None, True, [3.0, 2.0, 1.0], [[1.0, 2.0]], 1j])
+def test_what_a_law_is_not_made_with_is_refused_by_the_same_words(name, value):
+    kind, mech, arguments = LAWS[name]
+    for argument in {**arguments, "limit": None}:
+        law = kind(mech, **arguments)
+        try:
+            kind(mech, **(arguments | {argument: value}))
+        except CstormError as error:
+            before = law(*STATE)
+            with pytest.raises(type(error)) as told:
+                setattr(law, argument, value)
+            assert str(told.value) == str(error)
+            assert law(*STATE).tolist() == before.tolist()
+        else:
+            setattr(law, argument, value)
+
+
+def test_what_more_follows_from_than_can_be_changed_stays():
+    posture = [np.pi / 2, 0.0]
+    along = control.TVLQR(ACROBOT, lambda t: (np.array(posture), np.zeros(2), np.zeros(2)), t0=0.0, t1=0.1)
+    for law in (control.LQR(ACROBOT), control.EnergyPump(ACROBOT), along):
+        for name in ("t0", "t1", "Q", "R", "final") if law is along else ("goal",):
+            with pytest.raises(cs.InvalidValue, match=f"{name}' is part of what the law is made of; make another law"):
+                setattr(law, name, getattr(law, name))
+
+
+def test_phases_end_where_their_numbers_say():
+    law = control.law("energy", ACROBOT)
+    law.threshold = 2.0 * law.threshold
+    assert (law.threshold, law.release) == (3300.0, pytest.approx(1.01 * 3300.0))
+    with pytest.raises(cs.InvalidValue, match="release: must not be below the threshold 3300, got 100"):
+        law.release = 100.0
+    law.release = None
+    assert law.release == pytest.approx(1.01 * 3300.0)
+    then = control.Then(control.Off(ARM), control.Off(ARM), 2.0)
+    then.duration = 3
+    assert then.margin(0.5, *STATE[1:]) == 2.5
+    with pytest.raises(cs.InvalidValue, match="duration: expected a positive number, got -1"):
+        then.duration = -1.0
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreted"])
+def test_a_diagram_runs_with_what_its_law_holds_now(engine):
+    sim = cs.Simulation(engine=engine)
+    near = np.array([np.pi / 2 + 0.05, 0.0])
+
+    def end(law):
+        bd = sim.blockdiagram()
+        plant, controller = bd.HYBRIDDYNAMICS(ACROBOT, q0=near), bd.CONTROLLER(ACROBOT, law)
+        bd.connect(plant[0:2], controller[0:2])
+        bd.connect(controller.tau, plant.tau)
+        return lambda: sim.run(bd, 0.5).x[-1]
+
+    law = control.LQR(ACROBOT)
+    run = end(law)
+    first = run()
+    law.Q, law.limit = np.diag([1.0, 2.0, 3.0, 4.0]), 30.0
+    made = end(control.LQR(ACROBOT, Q=[1.0, 2.0, 3.0, 4.0], limit=30.0))
+    np.testing.assert_allclose(run(), made(), rtol=0, atol=1e-12)
+    assert np.abs(run() - first).max() > 1e-3

@@ -87,6 +87,9 @@ class Ported:
             unknown = unknown_name(f"block {label(self)!r}: input", name, self._port_names()[0], UnknownAttribute)
             raise UnknownAttribute(f"{unknown}{_remedy(self, name)}")
         inputs, outputs = self._port_names()
+        given = self.__dict__.get("_given")
+        if given is not None and name in given.only_made_with and name not in inputs:
+            given.refuse(self, [name])
         if name in outputs and name not in inputs:
             raise InvalidType(f"block {label(self)!r}: {name!r} is an output, which cannot be set")
         super().__setattr__(name, value)

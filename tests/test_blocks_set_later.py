@@ -70,6 +70,30 @@ def test_what_is_set_later_is_taken_as_where_the_block_is_made():
 
 
 @pytest.mark.parametrize(
+    ("kind", "given", "name", "at_once"),
+    [
+        ("INTEGRATOR", {"x0": 1.0}, "x0", False),  # bdsim's, which is asked as the run starts
+        ("CONTROLLER", {"mech": "acrobot", "laws": ["lqr"]}, "limit", True),
+        ("CONTROLLER", {"mech": "acrobot", "laws": ["lqr"]}, "laws", True),
+        ("TRANSFERFN", {"num": [1.0], "den": [1.0, 1.0]}, "num", True),
+        ("EFFORT", {}, "start", True),
+    ],
+)
+def test_what_a_block_keeps_nothing_of_is_not_set_in_vain(kind, given, name, at_once):
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    block = getattr(bd, kind)(**given, name="it")
+    bd.connect(bd.CONSTANT([1.0, 1.0] if kind == "CONTROLLER" else 1.0), *(block[k] for k in range(block.nin)))
+    before = sim.run(bd, T=0.1).x
+    says = rf"block 'it' \({kind}\): '{name}' is read only where the block is made.*another block, bd.{kind}\({name}="
+    with pytest.raises(cs.InvalidValue, match=says):
+        setattr(block, name, 5.0)
+        assert not at_once
+        sim.run(bd, T=0.1)
+    assert np.array_equal(sim.run(bd, T=0.1).x, before)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "says"),
     [
         ("T", 0.2, "its period is 0.2 s, but block 'it' (RATELIMITER) was made for 0.1 s"),

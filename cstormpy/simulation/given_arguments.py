@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from bdsim.components import Clock
 
-from cstormpy.errors import CstormError
+from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
 
@@ -59,6 +59,11 @@ class GivenArguments:
         own = vars(block)
         self._kind, self._bound = kind, bound
         bound.arguments.get("blockargs", {}).pop("inputs", None)  # a block that is made for a look is not wired
+        shipped = type(block).__module__.partition(".")[0] in ("bdsim", "cstormpy")  # others may set what they like
+        #: Arguments that are read only where the block is made: it has no attributes of their names.
+        self.only_made_with = {
+            name for name in bound.arguments if shipped and name not in own and not _is_settable(type(block), name)
+        }
         #: As they were when they were checked last.
         self.kept = {
             name: own[name]
@@ -69,6 +74,15 @@ class GivenArguments:
     def __deepcopy__(self, memo: Any) -> GivenArguments:
         """Give the copy of a block the very arguments; those of the one do not become those of the other."""
         return copy.copy(self)
+
+    def refuse(self, block: Any, names: Iterable[str]) -> None:
+        """Refuse to set what is read where the block is made: nothing would change."""
+        for name in names:
+            vars(block).pop(name, None)
+            raise InvalidValue(
+                f"block {str(block.name)!r} ({self._kind}): {name!r} is read only where the block is made, and set "
+                f"later it changes nothing; make another block, bd.{self._kind}({name}=…)"
+            )
 
     def check(self, block: Any) -> None:
         """Refuse what has been set in a block by the words by which it is refused where the block is made."""
@@ -108,6 +122,8 @@ def check_numbers(blocks: Iterable[Any]) -> None:
         own = b.__dict__
         given = own.get("_given")
         if given is not None:
+            if not own.keys().isdisjoint(given.only_made_with):
+                given.refuse(b, own.keys() & given.only_made_with)
             for name, value in given.kept.items():
                 if own.get(name) is not value:
                     given.check(b)
@@ -123,6 +139,12 @@ def _equal(given: Any, kept: Any) -> bool:
 
 def _is_other(now: Any, before: Any) -> bool:
     return now is not before and not (type(now) is type(before) and np.array_equal(now, before))
+
+
+def _is_settable(kind: type, name: str) -> bool:
+    """Tell whether a class takes what is set under a name."""
+    of_class = inspect.getattr_static(kind, name, None)
+    return of_class is not None and not callable(of_class) and getattr(of_class, "fset", True) is not None
 
 
 def _apart(value: Any) -> Any:

@@ -340,3 +340,13 @@ def test_anything_is_taken_or_refused_with_an_error_of_ours(name, value):
         problem.programme()
     except CstormError:
         pass
+
+
+def test_options_of_a_problem_that_is_made_stay():
+    problem = arm()
+    for name in ("duration", "limits", "mech", "points"):
+        with pytest.raises(
+            CstormError, match=rf"'{name}' cannot be set; problem.replace\({name}=…\) is another problem"
+        ):
+            setattr(problem, name, 2.0)
+    assert problem.replace(duration=2.0).low_duration == 2.0

@@ -295,3 +295,40 @@ def test_examples_take_the_same_steps_again():
     one, two = sim.run(bd, 2.0, watch=watch), sim.run(bd, 2.0, watch=watch)
     for key in ("t", "x", "y"):
         np.testing.assert_array_equal(one[key], two[key])
+
+
+def test_options_of_a_simulation_hold_for_its_runs_as_in_bdsim():
+    def decays(**options):
+        sim = cs.Simulation(graphics=False, progress=False, **options)
+        bd = sim.blockdiagram()
+        decay, rate = bd.INTEGRATOR(1.0, name="decay"), bd.GAIN(-1.0, name="rate")
+        bd.connect(decay, rate)
+        bd.connect(rate, decay)
+        return sim, bd
+
+    sim, bd = decays(rtol=1e-12, atol=1e-14, dt=0.5)
+    out = sim.run(bd, T=5)
+    assert out.t.tolist() == np.arange(0.0, 5.1, 0.5).tolist() and abs(out.x[-1, 0] - np.exp(-5)) < 1e-13
+    assert len(sim.run(bd, T=5, dt=1.0).t) == 6
+    assert abs(sim.run(bd, T=5, max_step=1.0, solver_args={"rtol": 1e-3, "atol": 1e-3}).x[-1, 0] - np.exp(-5)) > 1e-9
+    assert sim.sweep(bd, {"rate.K": [-1.0]}, lambda out: len(out.t), T=5, progress=False).value == [11]
+    assert abs(sim.gradient(bd, "decay[0]", ["rate.K"], T=5).cost - np.exp(-5)) < 1e-13
+    sim.options.max_step, sim.options.simtime = 0.01, "2,0.25"
+    assert sim.run(bd, T=5).t.tolist() == np.arange(0.0, 2.1, 0.25).tolist()
+    sim, bd = decays(method="RK4", dt=0.1)
+    assert sim.run(bd, T=1).x[-1, 0] == pytest.approx((1 - 0.1 + 0.005 - 1e-3 / 6 + 1e-4 / 24) ** 10, rel=1e-13)
+
+
+def test_what_is_told_to_each_run_is_no_attribute_of_a_simulation():
+    sim = cs.Simulation(graphics=False, progress=False)
+    with pytest.raises(cs.InvalidType, match=r"'rtol' is told to each run, as in sim.run\(bd, rtol=…\)"):
+        sim.rtol = 1e-9
+    with pytest.raises(cs.InvalidType, match=r"'progress' is one of its options, sim.options.progress = …"):
+        sim.progress = False
+    with pytest.raises(cs.UnknownName, match="engine 'compile' does not exist; did you mean 'compiled'"):
+        sim.engine = "compile"
+    with pytest.raises(cs.InvalidValue, match="Simulation: dt: expected a positive number, got -1"):
+        cs.Simulation(dt=-1)
+    sim.options.simtime = "1,2,3"
+    with pytest.raises(cs.InvalidValue, match="simtime: expected a time, or a time and dt"):
+        sim.run(sim.blockdiagram())

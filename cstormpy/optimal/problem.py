@@ -46,7 +46,7 @@ from cstormpy.optimal.terms import Jerk, Objective, Terminal
 from cstormpy.optimal.transcription import Indices, Setup, Transcription, phase_curve
 from cstormpy.optimal.turn_limits import TurnLimit, refuse_whole_turns
 from cstormpy.trajectory import BSpline
-from cstormpy.values import ArgumentNames
+from cstormpy.values import ArgumentNames, FrozenError
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -192,6 +192,13 @@ class Problem(metaclass=ArgumentNames):
             raise InvalidType(f"problem: {missing[0]}= is missing")
         self.options = _Options(**options)
         self._read()
+        self._is_made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse another option of a problem that is made: much has been read of them."""
+        if "_is_made" in vars(self) and (name == "mech" or name in _Options.__dataclass_fields__):
+            raise FrozenError(f"Problem: {name!r} cannot be set; problem.replace({name}=…) is another problem with it")
+        super().__setattr__(name, value)
 
     def replace(self, **options: Any) -> Problem:
         """Return the problem with some of its options, or `mech`, changed; new control points follow the same guess."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,9 @@ _STEPS_AT_LEAST = 100
 _RESOLUTION = 2.0**-50
 #: The first tick of the clocks: at their offset, or one period later.
 FIRST_TICKS = (0, "bdsim")
+
+#: Options of bdsim that hold where a run says nothing.
+OF_ALL_RUNS = ("dt", "max_step", "rtol", "atol")
 
 
 @dataclass
@@ -84,3 +89,35 @@ class Settings:
             check_finite=one_of(checkfinite, "checkfinite", (True, False)),
             solver_args=arguments,
         )
+
+
+def told_with_options(options: Mapping[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+    """Return what a run is told, with what the options of a `Simulation` say of all its runs, as bdsim does.
+
+    Steps and tolerances hold where the run says nothing; the method, and ``simtime``, take the place of what it says.
+
+    >>> told_with_options({"rtol": 1e-9, "dt": 0.1, "simtime": "3"}, {"T": 5.0, "dt": 0.2})
+    {'T': 3, 'dt': 0.2, 'rtol': 1e-09}
+    """
+    found = dict(told)
+    for name in OF_ALL_RUNS:
+        said = options.get(name)
+        if said is not None and found.get(name) is None and name not in (found.get("solver_args") or {}):
+            found[name] = said
+    if options.get("method") is not None:
+        found["solver"] = options["method"]
+    if options.get("simtime") is not None:
+        found |= dict(zip(("T", "dt"), _times(options["simtime"]), strict=False))
+    return found
+
+
+def _times(simtime: Any) -> tuple[Any, ...]:
+    """Return the time to run, and dt where it is there too, of bdsim's option, as "5" or "5,0.1"."""
+    try:
+        times = ast.literal_eval(simtime) if isinstance(simtime, str) else simtime
+    except (SyntaxError, ValueError):
+        times = ()
+    times = times if isinstance(times, tuple) else (times,)
+    if not 1 <= len(times) <= 2:
+        raise InvalidValue(f'simtime: expected a time, or a time and dt, as "5" or "5,0.1", got {shown(simtime)}')
+    return times

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import os
 import queue
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from cstormpy import report
-from cstormpy.arguments import flag, one_of, option, tells_arguments
+from cstormpy.arguments import flag, one_of, option, positive, tells_arguments
 from cstormpy.errors import CstormError, DiagramError, InvalidType, shown, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.live import LiveFeed, is_off
@@ -37,7 +38,7 @@ from cstormpy.simulation.results import Result
 from cstormpy.simulation.run_start import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.runner import Run, RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
-from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.settings import OF_ALL_RUNS, Settings, told_with_options
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.translations import Translations
 from cstormpy.simulation.wiring import compile_diagram
@@ -89,7 +90,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
     hold : bool
         Wait at the end of a run until the windows of bdsim's scopes are closed. Default True.
     **options
-        Any other option of `bdsim.BDSim`.
+        Any other option of `bdsim.BDSim`; rtol, atol, max_step and dt hold for runs that are not told others.
 
     Examples
     --------
@@ -105,14 +106,15 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
     """
 
     def __init__(self, engine: str = "auto", live: bool | str = "auto", **options: Any) -> None:
-        self.engine = option(engine, "engine", ENGINES)
-        self.live = one_of(live, "live", LIVE)
+        self.engine, self.live = engine, live
         known = [*_BDSIM_OPTIONS, "banner", "packages", "load", "toolboxes"]
         for name in options:
             if name not in known:
                 raise unknown_name("option", name, ["engine", "live", *known])
             if name in _SWITCHES:
                 flag(options[name], f"Simulation: {name}")
+            elif name in OF_ALL_RUNS and options[name] is not None:
+                positive(options[name], f"Simulation: {name}")
         self._window_ahead: LiveFeed | None = None
         if self.live is True:  # before bdsim looks for its blocks
             self.open_window(LiveFeed("cstormpy"))
@@ -125,6 +127,18 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         self._unread = UnreadResult()
         weakref.finalize(self, self._unread.write)
         self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute; what is told to each run, or stands among the options of bdsim, is refused."""
+        if name == "engine":
+            value = option(value, name, ENGINES)
+        elif name == "live":
+            value = one_of(value, name, LIVE)
+        elif name in _RUN_OPTIONS:
+            raise InvalidType(f"Simulation: {name!r} is told to each run, as in sim.run(bd, {name}=…)")
+        elif name in _BDSIM_OPTIONS:
+            raise InvalidType(f"Simulation: {name!r} is one of its options, sim.options.{name} = …")
+        super().__setattr__(name, value)
 
     def __repr__(self) -> str:
         """Return how diagrams are run."""
@@ -160,7 +174,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
     def run(
         self,
         bd: Any,
-        T: float = 5.0,
+        T: float | Settings = 5.0,
         dt: float | None = None,
         max_step: float | None = None,
         solver: Any = "RK45",
@@ -191,7 +205,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         bd : BlockDiagram
             From `blockdiagram`.
         T : float
-            How long to run [s].
+            How long to run [s]; or settings that are checked, which then hold alone.
         dt : float, optional
             With an adaptive solver: samples are recorded, and sinks served, at multiples of dt, instead of at each
             accepted step. With one of fixed steps (RK4, Euler): the length of the step.
@@ -265,7 +279,11 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         """
         if not hasattr(bd, "blocklist"):
             raise InvalidType(f"run: expected a diagram from sim.blockdiagram(), got {shown(bd)}")
-        settings = Settings.checked(T, dt, max_step, solver, solver_args, rtol, atol, log_dt, first_tick, checkfinite)
+        told = {
+            "T": T, "dt": dt, "max_step": max_step, "solver": solver, "solver_args": solver_args, "rtol": rtol,
+            "atol": atol, "log_dt": log_dt, "first_tick": first_tick, "checkfinite": checkfinite,
+        }  # fmt: skip
+        settings = T if isinstance(T, Settings) else Settings.checked(**told_with_options(self.options.data, told))
         _check_options(on_error, pace, observer, debug)
         page = None if report is None else page_path(report)
         threaded = one_of(threaded, "threaded", (True, False))
@@ -492,3 +510,7 @@ def _can_draw() -> bool:
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+#: What stands between the diagram and the arguments that `Simulation` has too.
+_RUN_OPTIONS = frozenset(inspect.signature(Simulation.run).parameters) - {"self", "bd", "live", "report"}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
-from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.settings import Settings, told_with_options
 from cstormpy.simulation.steppers import check_solver
 
 if TYPE_CHECKING:
@@ -126,10 +126,11 @@ class Sweeping:
         from cstormpy.simulation.sweep.axes import Axes
         from cstormpy.simulation.sweep.preparation import SweepSettings, carry_out
 
-        settings: dict[str, Any] = {
+        told: dict[str, Any] = {
             "T": T, "dt": dt, "max_step": max_step, "solver": solver, "solver_args": solver_args, "rtol": rtol,
             "atol": atol, "log_dt": log_dt, "first_tick": first_tick, "checkfinite": checkfinite,
         }  # fmt: skip
+        settings = told_with_options(self.options.data, told)
         check_solver(Settings.checked(**settings))
         settings["watch"] = watch
         how = SweepSettings(workers, executor, resume, progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from cstormpy.simulation.outcome import describe_signals, describe_watched
 from cstormpy.simulation.recording import Signal, find_signals, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
-from cstormpy.simulation.settings import Settings
+from cstormpy.simulation.settings import Settings, told_with_options
 from cstormpy.simulation.tableaus import EXPLICIT, explicit_method
 from cstormpy.simulation.units import mechanisms_of
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
@@ -113,7 +113,7 @@ class Problem:
         self.sim, self.bd, self.what = sim, bd, what
         self.start = opened(options.pop("start", None))
         self.watch = _ports(find_signals(bd, options.pop("watch", ()), f"{what}: watch"))
-        self.settings = _settings(options, what)
+        self.settings = _settings(told_with_options(sim.options.data, options), what)
         self.parameters = Parameters(bd, parameters, first_state(bd, self.start, what))
         for e in self.parameters.entries:
             if e.attribute in getattr(type(e.block), "whole_numbers", ()):
@@ -175,11 +175,10 @@ class Problem:
 
     def free_run(self) -> Result:
         """Run the diagram with the parameters as they are, by the stepper of any run."""
-        s, start = self.settings, self._begin()
+        each_step = replace(self.settings, grid=None, sinks_on_grid=False)
         return self.sim.run(
-            self.bd, s.T, dt=s.step, max_step=s.max_step, solver=s.solver, rtol=s.rtol, atol=s.atol,
-            first_tick=s.first_tick, watch=self.signals, start=start, live=False, threaded=True, on_error="raise",
-        )  # fmt: skip
+            self.bd, each_step, watch=self.signals, start=self._begin(), live=False, threaded=True, on_error="raise"
+        )
 
     def _begin(self) -> Array | SavedState:
         """Return where a run begins, with the states among the parameters as these are."""

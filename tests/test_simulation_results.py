@@ -498,3 +498,22 @@ def test_a_result_shows_what_the_run_was_told_however_late_somebody_looks():
     assert shown == [(["first"], {}, "scope", 5), (["second"], {"stairs": True}, "another", 5)]
     copied = pickle.loads(pickle.dumps(before))
     assert copied.outputs == ["source[0]"] and copied.panes[0].labels == ["first"]
+
+
+def test_options_of_bdsim_that_name_files_have_the_result_written(tmp_path):
+    pickled, plain = tmp_path / "bd.out", tmp_path / "bd.json"
+    sim = cs.Simulation(graphics=False, progress=False, outfile=str(pickled), jsonfile=str(plain))
+    bd = sim.blockdiagram()
+    decay, rate = bd.INTEGRATOR(1.0, name="decay"), bd.GAIN(-1.0, name="rate")
+    bd.connect(decay, rate, bd.ZOH(bd.clock(10, "Hz", name="ticks"), name="held"))
+    bd.connect(rate, decay)
+    bd.connect(bd["held"], bd.NULL())
+    out = sim.run(bd, T=0.3, watch=[rate])
+    read = json.loads(plain.read_text())
+    assert np.array_equal(read["x"], out.x) and np.array_equal(read["t"], out.t) and read["xnames"] == out.xnames
+    assert np.array_equal(read["y"], out.y) and np.array_equal(read["ticks"]["X"], out.ticks.X)
+    assert np.array_equal(pickle.loads(pickled.read_bytes()).signal("rate"), out.signal("rate"))
+    sim.options.jsonfile = str(tmp_path / "nowhere" / "bd.json")
+    with pytest.raises(cs.CstormError, match=r"bd\.json.*cannot be written") as told:
+        sim.run(bd, T=0.3)
+    assert told.value.result.t[-1] == 0.3

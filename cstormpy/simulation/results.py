@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import html
+import json
+import os
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,7 @@ from bdsim.connect import Plug
 from cstormpy import report
 from cstormpy.arrays import Array
 from cstormpy.errors import UnknownAttribute, UnknownName, unknown_name
+from cstormpy.file_writer import write_bytes, write_text
 from cstormpy.simulation.recording import port_suffix
 from cstormpy.simulation.result_files import columns_of, owner
 from cstormpy.simulation.run_data import Recorded, RunData, read, signal_name
@@ -321,8 +325,25 @@ class Result(RunData, BDStruct):
         """Return watched signals (N, ...) and states (N,) by name, of those that are numbers."""
         return {name: np.asarray(values) for name, values in self._recorded().items() if columns_of(name, values)}
 
+    def dump(self, outfile: str | os.PathLike[str]) -> None:
+        """Pickle the result to a file, as bdsim does; `save` writes one that needs no cstormpy to be read."""
+        write_bytes(outfile, pickle.dumps(self))
+
+    def dump_json(self, outfile: str | os.PathLike[str]) -> None:
+        """Write what bdsim has in its results to a file of JSON: times, states, outputs, the logs of clocks."""
+        write_text(outfile, json.dumps(_plain(self), indent=2) + "\n")
+
     def _repr_html_(self) -> str:
         """Return what a notebook shows of a run: its scopes and its mechanism in motion."""
         if "t" not in self.data or ".panes" not in self.data:
             return f"<pre>{html.escape(str(self))}</pre>"
         return report.inline(self)
+
+
+def _plain(value: Any) -> Any:
+    """Return values as JSON has them, without what is beside the parts of bdsim's results."""
+    if isinstance(value, BDStruct):
+        return {name: _plain(part) for name, part in value.items() if not name.startswith(".")}
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return value

@@ -313,7 +313,11 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
                     self._finish(bd, run, options, block, interrupts)
                     run.release()
                 if page is not None and len(out.t):
-                    self._report(page, out)
+                    _write(out, lambda: self.report(page))
+                if options.outfile is not None:
+                    _write(out, lambda: out.dump(options.outfile))
+                if options.jsonfile is not None:
+                    _write(out, lambda: out.dump_json(options.jsonfile))
                 if feed is not None and feed.reason is not None and out.panes:
                     if page is None:
                         self._keep_scopes(bd, out, asked=wanted != "auto")
@@ -343,14 +347,6 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         if self._last is None:
             raise DiagramError("report: nothing has been run yet; call sim.run(bd, T=10) first")
         return report.write(path, *self._last, title=title)
-
-    def _report(self, path: Path, out: Result) -> None:
-        """Write the report on a run whose data is not lost if that cannot be done."""
-        try:
-            self.report(path)
-        except CstormError as error:
-            error.result = out  # type: ignore[attr-defined]
-            raise
 
     def post(self, command: Callable[[], object]) -> None:
         """Have a function called between two steps of the run that goes on, from any thread."""
@@ -510,6 +506,15 @@ def _can_draw() -> bool:
     if sys.platform in ("win32", "darwin"):
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _write(out: Result, write: Callable[[], object]) -> None:
+    """Write a file about a run whose data is not lost if that cannot be done."""
+    try:
+        write()
+    except CstormError as error:
+        error.result = out  # type: ignore[attr-defined]
+        raise
 
 
 #: What stands between the diagram and the arguments that `Simulation` has too.

@@ -101,6 +101,7 @@ def test_a_source_that_only_bends_has_its_derivative_too(sim, kind):
     assert found.notes == []
 
 
+@pytest.mark.parametrize("sim", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"], indirect=True)
 def test_a_cost_of_samples_follows_the_jump_as_the_integral_does(sim):
     bd = lag(sim, lambda bd: bd.STEP(T=1.0, off=-1.0, on=2.0, name="step"))
 

@@ -246,7 +246,7 @@ def test_a_run_that_fails_at_once_is_no_optimum(sim):
     assert not tuned.success and tuned.cost == tuned.cost_before and "KeyError" in tuned.message
 
 
-@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("several", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_costs_of_an_adaptive_solver_are_all_by_the_same_steps(sim, several):
     """A sum over samples costs what the steps make of it: the last run once had steps of its own."""
     bd = lag(sim)

@@ -16,7 +16,7 @@ def spinning_body():
     return cs.Mechanism([body], gravity=(0, 0, 0), actuated=[])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", LONG)
 def test_a_tumbling_body_keeps_momentum_and_energy(engine):
     """It turns over about its intermediate axis, through re-centrings that leave pose and twist as they are."""
     mech, sim = spinning_body(), quiet(engine)
@@ -140,7 +140,7 @@ def test_a_variation_is_carried_through_recentrings(engine):
     np.testing.assert_allclose(out.signal("variation.dx_dx0")[-1].reshape(12, 3), expected, atol=2e-6)
 
 
-@pytest.mark.parametrize("angle", [0.5, 3.0, 4.0])
+@pytest.mark.parametrize("angle", [pytest.param(0.5, marks=pytest.mark.slow), 3.0, 4.0])
 def test_a_ball_is_trimmed_and_linearised_where_it_hangs(angle):
     """A pendulum on a ball, held by its motors: at rest there, and its linear model is that of differences."""
     mech = two_balls().with_drive(active=[])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from closed_states import ALL, STARTS, state
+from closed_states import STARTS, state
 from closeness import assert_close, central_difference, complex_step, tolerance
 
 import cstormpy as cs
@@ -12,7 +12,7 @@ from cstormpy.formulations import kim_constrained as constrained
 
 
 # ---------------------------------------------------------------- derivatives
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*STARTS, pytest.param("spatial", marks=pytest.mark.slow)])
 def test_derivatives_against_differences(name):
     mech, q, qd = state(name, 10)
     u = np.random.default_rng(11).normal(size=mech.n)
@@ -32,7 +32,14 @@ def test_derivatives_against_differences(name):
 @pytest.mark.parametrize("least", ["torque", "force"])
 @pytest.mark.parametrize(
     ("name", "motors"),
-    [("slider_crank", 1), ("three_rrr", 3), ("five_bar", 2), ("five_bar", 3), ("five_bar", 4), ("spatial", None)],
+    [
+        ("slider_crank", 1),
+        ("three_rrr", 3),
+        ("five_bar", 2),
+        ("five_bar", 3),
+        ("five_bar", 4),
+        pytest.param("spatial", None, marks=pytest.mark.slow),
+    ],
 )
 def test_derivatives_of_inverse_dynamics_against_differences_of_the_witness(name, motors, least):
     """They refused loops. As many motors as freedoms, more of them, and all joints."""
@@ -99,7 +106,7 @@ def test_active_joints_that_share_a_load_know_how_their_shares_change(redundancy
         assert_close(d.columns, driven.inverse_sensitivity(*given(0.0)).columns, 1e-9)
 
 
-@pytest.mark.parametrize("name", ["five_bar", "spatial"])
+@pytest.mark.parametrize("name", ["five_bar", pytest.param("spatial", marks=pytest.mark.slow)])
 def test_derivatives_to_the_motion_of_the_base_against_differences(name):
     """They refused loops."""
     mech, q, qd = state(name, 16)

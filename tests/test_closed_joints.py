@@ -49,7 +49,9 @@ def test_the_jacobian_is_the_derivative_of_the_closure_and_its_rate_that_of_the_
     assert_rates_of_closure(*closed(name))
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("balls", "free"))) for name in KINDS]
+)
 def test_derivatives_against_differences(name):
     mech, q, qd = closed(name)
     u = np.random.default_rng(11).normal(size=mech.n)

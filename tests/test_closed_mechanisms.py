@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 import pytest
-from closed_states import ALL, state
+from closed_states import ALL, STARTS, state
 from closeness import assert_close
 from pinocchio_model import Oracle
 
@@ -88,7 +88,7 @@ def test_slider_crank_by_its_closed_form():
 
 
 # ---------------------------------------------------------------- witnesses
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*STARTS, pytest.param("spatial", marks=pytest.mark.slow)])
 def test_kims_equations(name):
     mech, q, qd = state(name, 1)
     rng = np.random.default_rng(2)

@@ -65,8 +65,15 @@ def compare(mech, q, qd, names, tol):
     return d
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("is_active", [False, True])
+@pytest.mark.parametrize(
+    ("is_active", "name"),
+    [
+        pytest.param(False, "four_bar", marks=pytest.mark.slow),
+        (False, "slider_crank"),
+        (True, "four_bar"),
+        (True, "slider_crank"),
+    ],
+)
 def test_a_closed_mechanism_knows_its_derivatives_to_masses_lengths_and_the_frames_of_its_loops(name, is_active):
     """The question was refused, as if the tree alone had masses and lengths."""
     mech, q, qd = state(name, 1)
@@ -259,7 +266,7 @@ def test_a_frame_of_a_loop_is_tuned():
     assert abs(found.after[0] - 0.01) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["balls", "free"])
+@pytest.mark.parametrize("name", ["balls", pytest.param("free", marks=pytest.mark.slow)])
 def test_loops_through_balls_know_their_derivatives_too(name):
     from test_closed_joints import closed
 

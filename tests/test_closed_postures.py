@@ -40,7 +40,9 @@ def test_a_batch_is_answered_as_its_samples_are():
     assert mech.closure(q).shape == (9, 2) and r.loop_wrenches.shape == (9, 1, 6) and r.rank.tolist() == [2] * 9
 
 
-@pytest.mark.parametrize("name", list(STARTS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "three_rrr")) for name in STARTS]
+)
 def test_projection_is_nearest_in_the_mass_metric(name):
     """From nearby and from afar: no direction that keeps the loops closed leads nearer."""
     mech, rng = cs.library.get(name), np.random.default_rng(1)

@@ -147,7 +147,7 @@ def test_acrobot_has_the_same_rates_in_both_engines():
     "options",
     [
         pytest.param(TIGHT | {"solver": "RK23", "rtol": 1e-8}, marks=pytest.mark.slow),
-        TIGHT,
+        pytest.param(TIGHT, marks=pytest.mark.slow),
         {"solver": "RK4", "dt": 0.004},
     ],
 )

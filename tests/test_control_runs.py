@@ -31,7 +31,12 @@ def swing(law, k, duration):
 
 
 @pytest.mark.parametrize(
-    ("name", "slowest"), [("energy", 4.7), ("pfl", 5.1), pytest.param("noncollocated", 5.9, marks=pytest.mark.slow)]
+    ("name", "slowest"),
+    [
+        ("energy", 4.7),
+        pytest.param("pfl", 5.1, marks=pytest.mark.slow),
+        pytest.param("noncollocated", 5.9, marks=pytest.mark.slow),
+    ],
 )
 def test_the_acrobot_swings_up_and_balances_from_all_starts(name, slowest):
     """Within the slowest of the times measured elsewhere, and 5 %."""

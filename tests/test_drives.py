@@ -368,7 +368,7 @@ def varied(engine, mech, x, drives, when=(), directions=None, names=(), first=No
 FINER = {**TIGHT, "rtol": 1e-11, "atol": 1e-13}
 
 
-@pytest.mark.parametrize("name", ["five_bar", "three_rrr"])
+@pytest.mark.parametrize("name", ["five_bar", pytest.param("three_rrr", marks=pytest.mark.slow)])
 def test_rates_behind_a_lock_in_a_loop_follow_state_and_numbers(name):
     """Along states that close the loops, to a mass and to a length: differences of the locking itself."""
     mech, rng = cs.library.get(name), np.random.default_rng(3)

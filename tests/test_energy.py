@@ -47,8 +47,8 @@ def balance(mech, q, qd, work):
     return np.max(np.abs(T + V - T[0] - V[0] - work)), np.ptp(V)
 
 
-#: Each set from one start, and one set from all of them; the other pairs are slow.
-QUICK = [(UNDAMPED[0], start) for start in STARTS] + [(name, STARTS[-1]) for name in UNDAMPED[1:]]
+#: Each set from one start, and one set from two of them; the other pairs are slow.
+QUICK = [(UNDAMPED[0], start) for start in STARTS[:2]] + [(name, STARTS[-1]) for name in UNDAMPED[1:]]
 PAIRS = [
     pytest.param(name, start, marks=[] if (name, start) in QUICK else pytest.mark.slow)
     for name in UNDAMPED

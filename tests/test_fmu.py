@@ -387,7 +387,7 @@ def test_a_unit_with_delays_goes_back_to_where_it_stood(tmp_path):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("version", "solver"), [(2, "RK4"), (3, "RK45")])
+@pytest.mark.parametrize(("version", "solver"), [pytest.param(2, "RK4", marks=pytest.mark.slow), (3, "RK45")])
 def test_a_unit_keeps_loops_closed(tmp_path, version, solver):
     """They drifted open; a state that another tool sets, and that is open, is told."""
     mech, sim = cs.library.four_bar(), simulation()

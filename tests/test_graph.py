@@ -335,7 +335,7 @@ def test_sections_of_a_long_line_compute_what_it_does(monkeypatch, lanes, sectio
     assert whole[2] == cut[2] == [-1, count - lanes, count - lanes]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(k, marks=pytest.mark.slow) for k in range(3, 6))])
 def test_registers_of_a_long_line_hold_what_it_needs(monkeypatch, seed):
     """Random sums, products, choices and calls of functions, of which most wait in memory until they are needed."""
     rng, graph = np.random.default_rng(seed), Graph()

@@ -24,7 +24,15 @@ def name_of(page):
 pytestmark = pytest.mark.skipif(not PAGES, reason="looks at the documents of a checkout")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if CODE.search(page.read_text(encoding="utf-8"))], ids=name_of)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.name == "optimal.md"))
+        for page in PAGES
+        if CODE.search(page.read_text(encoding="utf-8"))
+    ],
+    ids=name_of,
+)
 def test_the_code_of_a_page_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     space = {"__name__": "__main__"}

@@ -97,6 +97,7 @@ each = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @each
 def test_what_is_regrouped_changes_no_torque_of_a_motor(name):
     mech = made(name, 0.0)
@@ -126,6 +127,7 @@ def test_clean_data_give_back_what_can_be_found(name):
     assert np.abs(found.residuals).max() < 1e-8 and not found.residuals[:, ~truth.actuated_mask].any()
 
 
+@pytest.mark.slow
 def test_bodies_stay_such_as_can_be():
     truth = made("four_bar")
     log, rng = a_log(truth, START["four_bar"], 60), np.random.default_rng(3)
@@ -173,6 +175,7 @@ def test_motors_that_work_against_each_other_do_not_mislead():
     assert abs(noisy.noise[0] / noise[0] - 1.0) < 0.4 and noisy.noise[1] < 0.2
 
 
+@pytest.mark.slow
 def test_a_freedom_without_motor_tells_too():
     """One motor, two freedoms: what moves by itself obeys equations of its own."""
     truth = made("five_bar").with_drive(actuated=["left_shoulder"])
@@ -249,6 +252,7 @@ def test_what_a_motion_will_tell_is_what_its_log_tells():
 
 
 # ---------------------------------------------------------------- motions that do not quite close
+@pytest.mark.slow
 def test_a_motion_that_nearly_closes_is_closed():
     """The found numbers are wrong by as much as the noise of the positions, and the forces of the loops stay out."""
     truth = made("three_rrr")

@@ -205,6 +205,7 @@ def test_dynamics_are_those_of_kims_tables(seed, links):
         assert_close(back.hybrid_dynamics(q, qd, r.y).y, u, 100 * tol)
 
 
+@pytest.mark.slow
 @any_tree(examples=4, links=7)
 def test_sensitivities_are_those_of_kims_tables(seed, links):
     """Kim's tables take complex numbers, so that their derivatives are exact."""

@@ -96,6 +96,7 @@ def test_few_collocation_phases_are_not_enough():
 # ---------------------------------------------------------------- obstacles and limits
 
 
+@pytest.mark.slow
 def test_a_disc_is_not_cut_between_the_samples():
     """An obstacle of radius 0.5 was passed at 0.488, and `excess` was empty."""
     coarse = arm(constraints=[DISC]).solve(refine=False)

@@ -46,7 +46,9 @@ PROBLEMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("design", "cut loop"))) for name in PROBLEMS]
+)
 def test_it_finds_the_optimum_that_slsqp_finds(name):
     problem = PROBLEMS[name]()
     other = problem.solve(solver="slsqp", progress=False, refine=False)

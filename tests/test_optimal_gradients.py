@@ -1,5 +1,6 @@
 """Gradients of optimal control: the complex step of the cost that is computed, through the papers' own formulation."""
 
+import itertools
 import math
 
 import numpy as np
@@ -196,6 +197,17 @@ PROBLEMS = {
 DURATIONS = {"fixed": 0.9, "free": (0.5, 2.0)}
 
 
+def cases(*slow):
+    """Return the decorator for all problems with both durations, of which some take long."""
+    return pytest.mark.parametrize(
+        ("kind", "duration"),
+        [
+            pytest.param(*case, marks=[pytest.mark.slow] * (case in slow))
+            for case in itertools.product(PROBLEMS, DURATIONS)
+        ],
+    )
+
+
 def made(kind, duration, **options):
     problem = PROBLEMS[kind](duration=DURATIONS[duration], **{"objective": Effort(), "limits": None, **options})
     x = problem.first_guess() + np.random.default_rng(3).normal(size=problem.transcription.size) * 0.3
@@ -223,8 +235,7 @@ def assert_same(found, wanted, tolerance=TOLERANCE):
     assert np.abs(found - wanted).max() <= tolerance * max(1e-3, np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("duration", DURATIONS)
-@pytest.mark.parametrize("kind", PROBLEMS)
+@cases(("shooting, loads in space", "free"), ("shooting, rates", "free"), ("inverse, loads and rates", "fixed"))
 def test_every_objective_has_the_gradient_of_the_computed_cost(kind, duration):
     problem, x = made(kind, duration)
     motors = problem.mech.actuated_mask
@@ -272,8 +283,7 @@ def _one(at):
     return np.eye(at.q.shape[1])[0]
 
 
-@pytest.mark.parametrize("duration", DURATIONS)
-@pytest.mark.parametrize("kind", PROBLEMS)
+@cases(("shooting, loads in space", "fixed"), ("shooting, rates", "fixed"), ("inverse, no motor", "free"))
 def test_every_constraint_has_the_jacobian_of_the_computed_values(kind, duration):
     problem, x = made(kind, duration)
     limits, constraints = limited(problem)

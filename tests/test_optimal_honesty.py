@@ -120,7 +120,7 @@ def test_a_gradient_that_forgets_the_duration_is_found():
 # ---------------------------------------------------------------- interrupted
 
 
-@pytest.mark.parametrize("make", [arm, acrobot])
+@pytest.mark.parametrize("make", [arm, pytest.param(acrobot, marks=pytest.mark.slow)])
 def test_a_search_that_was_interrupted_says_so(make):
     """After Ctrl-C at the third of 40 starts it said "converged": what the best of two starts had said."""
 

@@ -181,9 +181,15 @@ def test_the_slopes_of_the_closure_hold_where_a_loop_is_open_too(directions, siz
     [
         lambda: four_bar(7, samples=5, limits={"torque": 5.0}, objective=Effort()),
         lambda: five_bar(3, samples=5, points=7, objective=CARRIED, constraints=[GAP]),
-        lambda: five_bar(3, play=[0.01, 0.0], samples=5, points=7, objective=Effort() + CARRIED, constraints=[GAP]),
-        lambda: five_bar(2, play=0.0, samples=5, points=7).replace(
-            duration=(0.5, 0.8, 1.0), loads=Load("left_fore", force=(0, -5, 0), point=(0.3, 0, 0))
+        pytest.param(
+            lambda: five_bar(3, play=[0.01, 0.0], samples=5, points=7, objective=Effort() + CARRIED, constraints=[GAP]),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda: five_bar(2, play=0.0, samples=5, points=7).replace(
+                duration=(0.5, 0.8, 1.0), loads=Load("left_fore", force=(0, -5, 0), point=(0.3, 0, 0))
+            ),
+            marks=pytest.mark.slow,
         ),
         pytest.param(spatial, marks=pytest.mark.slow),
     ],

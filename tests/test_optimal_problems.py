@@ -169,7 +169,7 @@ def test_swing_of_the_planar_arm_from_the_papers_cost_to_the_papers_cost():
     assert 20 < lowest < 150
 
 
-@pytest.mark.parametrize("q1, most", [(-1.0, 16.0), (-1.3, 22.9)])
+@pytest.mark.parametrize("q1, most", [(-1.0, 16.0), pytest.param(-1.3, 22.9, marks=pytest.mark.slow)])
 def test_acrobot_swings_up(q1, most):
     solution = acrobot(q1).solve(starts=6, seed=0)
     assert solution.converged
@@ -222,7 +222,7 @@ def test_branched_acrobot_has_several_ways():
 # ---------------------------------------------------------------- the answer replayed
 
 
-@pytest.mark.parametrize("q1", [-1.0, -1.3])
+@pytest.mark.parametrize("q1", [-1.0, pytest.param(-1.3, marks=pytest.mark.slow)])
 def test_a_solution_replays_in_a_diagram(q1):
     """The plant integrates the elbow's acceleration too, so that its stages differ from those of the spline."""
     solution = acrobot(q1, steps=None).solve()

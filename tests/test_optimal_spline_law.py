@@ -106,6 +106,7 @@ def test_it_swings_the_acrobot_up_from_the_five_starts(k):
     assert [law.modes[p] for p in (phases[0], phases[-1])] == ["brake" if k == 4 else "swing up", "balance"]
 
 
+@pytest.mark.slow
 def test_what_slips_is_braked_and_swung_up_again():
     law = control.law("spline", library.acrobot())
     states, phases = run(law.mech, law, [*UPRIGHT, 0, 0], 16.0, push=lambda t: 60.0 if 0.5 < t < 0.8 else 0.0)

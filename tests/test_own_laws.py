@@ -75,7 +75,9 @@ class Rounding(ContinuousBlock):
         return np.array([(float(f"{u[0][0]:.16e}") - x[0]) / self.lag])
 
 
-@pytest.mark.parametrize("law", [Counting, OnlyPythonWithGains], ids=["by numba", "in Python"])
+@pytest.mark.parametrize(
+    "law", [Counting, pytest.param(OnlyPythonWithGains, marks=pytest.mark.slow)], ids=["by numba", "in Python"]
+)
 def test_a_gradient_reaches_what_cannot_be_traced(law):
     """Numbers that such a law or block holds were said to be read by nothing; differences of runs are the witness."""
 

@@ -86,7 +86,10 @@ def partial(held, read):
     return functools.partial(law, held)
 
 
-@pytest.mark.parametrize("how", [by_attribute, surrounded, partial])
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param(by_attribute, marks=pytest.mark.slow), pytest.param(surrounded, marks=pytest.mark.slow), partial],
+)
 def test_what_is_held_is_read_anew_in_each_run(how):
     for name, (make, (read, write)) in HELD.items():
         ends = {}

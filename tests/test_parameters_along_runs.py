@@ -50,7 +50,9 @@ def differences(run, mech, component, h=2e-3):
     return (45 * near - 9 * middle + far) / (60 * h)
 
 
-@pytest.mark.parametrize("active", [(), ("elbow",)], ids=["torques", "an acceleration"])
+@pytest.mark.parametrize(
+    "active", [(), pytest.param(("elbow",), marks=pytest.mark.slow)], ids=["torques", "an acceleration"]
+)
 def test_a_variation_carries_the_derivatives_to_masses_and_lengths_along_a_run(active):
     """A design's sensitivity took a run for each number and each side of it, or the gradient of one cost."""
     mech = library.acrobot().with_drive(active=active).with_parameters({"elbow.damping": 0.1, "shoulder.damping": 0.1})

@@ -87,6 +87,7 @@ def test_algorithm_4_1(seed, links, wrench, base):
     check_with_algorithm_4_1(mech, *random_state(rng, mech), random_loads(rng, mech, wrench=wrench, base=base))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(seed=seeds, links=st.integers(1, 30), wrench=st.booleans(), base=st.booleans())
 @example(seed=3, links=20, wrench=True, base=True)
@@ -133,6 +134,7 @@ def test_forty_joints_under_every_sort_of_drive(sort, shape):
     assert_close(along, stepped.imag / STEP, tolerance(mech, q, COMPLEX_STEP))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [check_with_algorithm_4_1, check_with_complex_step])
 def test_forty_joints_every_column(check):
     rng = np.random.default_rng(42)

@@ -35,7 +35,14 @@ def theirs(example, **options):
 
 
 # with dt, bdsim goes on from the last point of the grid before an event
-@pytest.mark.parametrize("name", [name for name, e in EXAMPLES.items() if not e.tags & {"events", "stops"}])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "cart and pole"))
+        for name, e in EXAMPLES.items()
+        if not e.tags & {"events", "stops"}
+    ],
+)
 def test_as_bdsim_runs_it(name):
     example = EXAMPLES[name]
     grid = {} if "no states" in example.tags else {"dt": GRID}

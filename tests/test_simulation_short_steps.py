@@ -22,7 +22,7 @@ def signed(sim, function):
     return bd
 
 
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 def test_a_switch_that_holds_up_the_solver_is_named_once(engine, caplog):
     sim = cs.Simulation(engine=engine)
     caplog.set_level("INFO", "cstormpy")
@@ -54,7 +54,7 @@ def test_a_stiff_state_that_holds_up_the_solver_is_named(sim, caplog):
     assert "state 'state" in said and "Radau" in said
 
 
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 def test_a_switch_that_would_hold_up_the_solver_for_ever_ends_the_run(engine):
     """The sign of a sliding variable: millions of steps were ahead, two minutes of them interpreted."""
     sim = cs.Simulation(engine=engine)

@@ -145,6 +145,7 @@ def test_a_fixed_step_needs_a_length(solver):
     np.testing.assert_allclose(out.t, np.linspace(0, 1, 11), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_stiff_diagram():
     """Van der Pol with mu = 1000 turns over once: Radau and BDF take few steps, and agree."""
     mu = 1000.0

@@ -464,9 +464,9 @@ def test_the_same_number_is_not_varied_twice(sim):
     [
         ("plant.link2.mass", [0.5, 2.0]),
         ("link2.mass", [0.5, 2.0]),
-        ("link1.com", [[0.2, 0.0, 0.0], [0.5, 0.1, 0.0]]),
-        ("plant.gravity[1]", [-1.6, -9.0]),
-        ("plant.q0[0]", [0.1, 0.2]),
+        pytest.param("link1.com", [[0.2, 0.0, 0.0], [0.5, 0.1, 0.0]], marks=pytest.mark.slow),
+        pytest.param("plant.gravity[1]", [-1.6, -9.0], marks=pytest.mark.slow),
+        pytest.param("plant.q0[0]", [0.1, 0.2], marks=pytest.mark.slow),
         ("mix.K[0, 1]", [0.5, 2.0]),
     ],
 )

@@ -108,7 +108,7 @@ def identity(bd):
         (chain, GRID, "lag", {"A": -9.0}),
         (chain, GRID, "hold", {"period": 0.7}),
         (chain, GRID, "hold", {"offset": 0.05}),
-        (chain, GRID, "table", {"table": (0.0, 3.0)}),
+        pytest.param(chain, GRID, "table", {"table": (0.0, 3.0)}, marks=pytest.mark.slow),
         (chain, GRID, "function", {"slope": 3.0}),
         (chain, GRID, "smooth", {"share": 0.1}),
         (chain, GRID, "steps", {"steps": ((0.0, 1.0), (0.6, 2.0))}),

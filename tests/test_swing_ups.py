@@ -19,7 +19,7 @@ WAYS = [
     ("pendubot", {}, 1.65),
     ("pendubot", {"controller": "energy"}, 3.2),
     ("pendubot", {"parameters": "design_A.0"}, 4.5),
-    ("pendubot", {"parameters": "teaching"}, 5.3),
+    pytest.param("pendubot", {"parameters": "teaching"}, 5.3, marks=pytest.mark.slow),
 ]
 #: Starts beside the one at rest.
 STARTS = {

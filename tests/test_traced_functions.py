@@ -166,6 +166,7 @@ def test_an_error_of_ones_own_ends_a_run_alike_in_both_engines(law):
     assert told[0] == told[1] and told[0][0] == "failed" and 0.0 < told[0][2] < 0.5
 
 
+@pytest.mark.slow
 def test_what_must_not_fail_on_one_way_may_on_another():
     """A matrix that is singular on the way that is not taken ends no run."""
 

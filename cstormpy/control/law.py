@@ -87,6 +87,7 @@ class Law(metaclass=_LawClass):
     _prepared: ClassVar[tuple[str, ...]] = ()
     modes: tuple[str, ...] = ("",)
     mode: Any  # a whole number, or the symbol of one where the law is written down
+    reference: Any
 
     def __init__(self, mech: Mechanism, limit: ArrayLike | None = None, reference: ReferenceLike = None) -> None:
         self.mech = mechanism_of(mech, type(self).__name__)

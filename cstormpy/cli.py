@@ -394,6 +394,7 @@ def _live(bd: Any, unwanted: bool) -> bool | str:
 
 
 def _show(given: argparse.Namespace) -> int:
+    from cstormpy.loops.assembly import independent_rows
     from cstormpy.mechanism import Mechanism, as_mechanism
 
     if given.floating and Path(given.file).suffix.lower() not in (".urdf", ".xml"):
@@ -402,6 +403,9 @@ def _show(given: argparse.Namespace) -> int:
     print(mech)
     mass, motors = sum(link.mass for link in mech.links), len(mech.actuated)
     coordinates = "1 coordinate" if mech.n == 1 else f"{mech.n} coordinates"
+    if mech.loops:
+        with contextlib.suppress(CstormError):  # of one whose loops do not close it is not known
+            coordinates += f" of which loops leave {mech.n - len(independent_rows(mech))} free"
     print(f"mass {mass:.6g} kg, {coordinates}, {motors} with a motor, {len(mech.active)} of prescribed motion")
     if given.no_live or not mech.n:
         return OK

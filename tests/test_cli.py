@@ -295,6 +295,11 @@ def test_each_option_is_explained(cstorm, name):
         assert lawless in (set(), {"prescribed"})
 
 
+def test_show_tells_how_many_coordinates_loops_leave_free(cstorm):
+    says = "mass 1.6 kg, 3 coordinates of which loops leave 1 free, 1 with a motor, 0 of prescribed motion"
+    assert cstorm("show", "four_bar", "--no-live")[1][-1] == says
+
+
 def test_edit_says_what_is_missing(cstorm, monkeypatch):
     import importlib.util
 

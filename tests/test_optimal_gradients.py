@@ -381,7 +381,7 @@ def test_exact_and_integrated_ends_are_equations_with_their_jacobian():
     assert [len(programme.lower[block.rows]) for block in programme.blocks] == [2, 1, 1]
     assert (programme.lower == programme.upper).all()
     assert_same(programme.jacobian(x), differenced(programme.constraints, x, 1e-4), 1e-7)
-    assert repr(problem.objective) == "1 Effort()"
+    assert repr(problem.objective) == "Effort()"
 
 
 # ---------------------------------------------------------------- the check that users are offered

@@ -66,7 +66,13 @@ class Objective:
         return self * (1.0 / checks.real(divisor, "divisor of an objective"))
 
     def __repr__(self) -> str:
-        return " + ".join(f"{weight:g} {term.label()}" for weight, term in self.parts) or "0"
+        signed = [f"{'-' if weight < 0 else '+'} {_times(abs(weight))}{term.label()}" for weight, term in self.parts]
+        text = " ".join(signed).removeprefix("+ ")
+        return f"-{text[2:]}" if text.startswith("- ") else text or "0"
+
+
+def _times(size: float) -> str:
+    return "" if size == 1.0 else f"{size:g} "
 
 
 class Term(Objective):

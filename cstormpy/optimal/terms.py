@@ -28,7 +28,7 @@ class Objective:
     Examples
     --------
     >>> 2 * (Time() + 0.5 * Effort())
-    2 Time() + 1 Effort()
+    2 Time() + Effort()
     """
 
     def __init__(self, parts: Iterable[tuple[float, Term]] = ()) -> None:

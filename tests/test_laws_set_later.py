@@ -64,6 +64,14 @@ def test_what_more_follows_from_than_can_be_changed_stays():
                 setattr(law, name, getattr(law, name))
 
 
+def test_entries_of_a_weight_are_not_set_in_vain():
+    law = control.LQR(ACROBOT)
+    with pytest.raises(ValueError, match="read-only"):
+        law.Q[0, 0] = 1000.0
+    law.set_gain("Q.shoulder", 1000.0)
+    np.testing.assert_allclose(law.K, control.LQR(ACROBOT, Q=[1000.0, 10.0, 1.0, 1.0]).K, rtol=1e-12)
+
+
 def test_phases_end_where_their_numbers_say():
     law = control.law("energy", ACROBOT)
     law.threshold = 2.0 * law.threshold

@@ -105,6 +105,7 @@ class LQR(PostureLaw):
             weight = weights(given, len(self.motors), name, definite=True)
         else:
             weight = weights(np.repeat([10.0, 1.0], size // 2) if given is None else given, size, name, definite=False)
+        weight.setflags(write=False)  # K and S would not follow
         both = vars(self) | {name: weight}
         if "Q" in both and "R" in both:
             self.S, self.K = regulator(self.A, self.B, both["Q"], both["R"], self.states)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.joints.ball import other_vector
+from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
@@ -187,8 +189,9 @@ class EKF(_Estimator, SampledBlock):
     where Φ is a step, or several, of the classical Runge-Kutta method with the mechanism's forward dynamics, and F its
     exact derivative, by the mechanism's sensitivities; the measurement, y = C (q, q̇), corrects as in
     :class:`Kalman`. Torques are taken to be held over a period of the clock. Where a run re-centres the rotation vector
-    of a ball joint or of a free body, the estimate follows. Torques that follow from the estimate go through a ZOH of
-    this clock to the plant and to the filter, with ``held=True``, as in :class:`Kalman`.
+    of a ball joint or of a free body, the estimate follows; of a closed mechanism it misses closure by as much as the
+    measurement. Torques that follow from the estimate go through a ZOH of this clock to the plant and to the filter,
+    with ``held=True``, as in :class:`Kalman`.
 
     Examples::
 
@@ -264,13 +267,16 @@ class EKF(_Estimator, SampledBlock):
         self._widths = (len(self._driven), len(c)) if driven else (len(c),), (2 * n,)
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
-        n, h, ahead = self._mech.n, self.T / self._substeps, estimate
+        mech, h, ahead = self._mech, self.T / self._substeps, estimate
+        n = mech.n
         tau = np.zeros(n)
         if len(self._driven):
-            tau = np.eye(n)[:, self._driven] @ ports.vector(self, 0, u[0], len(self._driven), self._mech.actuated)
+            tau = np.eye(n)[:, self._driven] @ ports.vector(self, 0, u[0], len(self._driven), mech.actuated)
+        # a correction opens loops a little
+        sensitivity = partial(closed_sensitivity, mech, check=False) if mech.loops else mech.hybrid_sensitivity
 
         def accelerate(q: Array, qd: Array) -> tuple[Array, Array, Array]:
-            found = self._mech.hybrid_sensitivity(q, qd, tau)
+            found = sensitivity(q, qd, tau)
             return found.qdd, found.dy_dq, found.dy_dqd
 
         F = np.eye(2 * n)

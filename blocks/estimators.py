@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +17,7 @@ from cstormpy.arrays import Array, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.linkage.joints.ball import other_vector
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism import Mechanism, as_mechanism
@@ -161,7 +162,17 @@ class Kalman(_Estimator, SampledBlock):
         made = ports.options(type(self), blockargs, states=begin.size)
         super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
-        self._widths = (b.shape[1], len(c)), (n,)
+        self._widths, self._begins_steady = ((b.shape[1], len(c)), (n,)), P0 is None
+
+    def getstate0(self) -> Array:
+        """Return the states at the start: with the steady state of the numbers that are set now, unless P0 is given."""
+        begin, n = self._x0.copy(), self._size
+        if self._begins_steady:
+            with contextlib.suppress(CstormError):  # the start of a run refuses them by the name of the block
+                a, _, c, _ = state_space(self.A, self.B, self.C, self.D)
+                noise, error = weights(self.Q, n, "Q", definite=False), weights(self.R, len(c), "R", definite=True)
+                begin[n : n + n * n] = _steady(a, c, noise, error).ravel()
+        return begin
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
         ahead: Array = linear_rate(self.A, self.B, estimate, ports.vector(self, 0, u[0], self.B.shape[1]))

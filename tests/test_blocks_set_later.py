@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.errors import CstormError
+from cstormpy.errors import CstormError, InvalidValue
 
+KALMAN = {"clock": 10, "A": [[0.9]], "B": [[1.0]], "C": [[1.0]], "Q": 1.0, "R": 0.1}
 #: Numbers that a block was given, and others that were set later in their place, without a word.
 SET_LATER = [
     ("PULSE", {}, {"width": 2.0}, "width: expected a part of the period, between 0 and 1, got 2"),
@@ -20,6 +21,7 @@ SET_LATER = [
     ("COMPARE", {}, {"threshold": math.nan}, "threshold: expected a finite number, got nan"),
     ("CLIP", {"min": -1.0, "max": 1.0}, {"min": 2.0}, "min: 2.0 is above max, 1"),
     ("WAVEFORM", {}, {"wave": "saw"}, "wave 'saw' does not exist"),
+    ("KALMAN", KALMAN, {"R": -1.0}, "R: must be positive definite"),
 ]
 
 
@@ -67,6 +69,48 @@ def test_what_is_set_later_is_taken_as_where_the_block_is_made():
     out = sim.run(bd, T=0.3, watch=[limit, noise], dt=0.1)
     assert np.all(out.signal("limit") == [2.0, 4.0]) and np.all(out.signal("noise") == 0.0)
     assert isinstance(limit.low, np.ndarray) and len(bd.clocklist[0].blocklist) == 1
+
+
+def test_numbers_that_a_filter_was_given_in_short_are_taken_so_later():
+    """One number went to all entries of a covariance, and the first gain stayed that of the old ones."""
+    sim, C, found = cs.Simulation(graphics=False, progress=False), np.eye(2), []
+    for later in (False, True):
+        bd = sim.blockdiagram()
+        R = {"R": 1.0 if later else 0.1}
+        it = bd.KALMAN(bd.clock(10, "Hz"), [[1.0, 0.1], [-0.2, 1.0]], [[0.0], [0.1]], C, Q=1e-3, **R, name="it")
+        bd.connect(bd.CONSTANT(1.0), it.u)
+        bd.connect(bd.CONSTANT([1.0, 0.5]), it.measured)
+        bd.connect(it, bd.NULL())
+        if later:
+            it.R = 0.1
+        estimates = sim.run(bd, T=0.35, watch=["it"]).signal("it")
+        slopes = sim.gradient(bd, lambda out: out.signal("it")[-1, 0], ["it.R[0,0]"], T=0.35, watch=["it"])
+        found.append([*estimates.ravel(), *slopes.gradient])
+    np.testing.assert_allclose(found[1], found[0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "name"),
+    [
+        ("KALMAN", KALMAN, "x0"),
+        ("EKF", {"clock": 10, "mech": "pendulum"}, "substeps"),
+        ("INTEGRATOR", {}, "x0"),
+        ("DELAY", {"clock": 10}, "samples"),
+    ],
+)
+def test_what_a_block_reads_where_it_is_made_is_refused_later(kind, given, name):
+    """It had no effect, and a sweep of it gave the same number for each value."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    clock = {"clock": bd.clock(10, "Hz")} if "clock" in given else {}
+    block = getattr(bd, kind)(name="it", **{**given, **clock})
+    for port in range(block.nin):
+        bd.connect(bd.CONSTANT(1.0), block[port])
+    bd.connect(block, bd.NULL())
+    setattr(block, name, 2.0)
+    with pytest.raises(InvalidValue, match=f"{kind} 'it': {name}: is read where the block is made"):
+        sim.run(bd, T=0.1)
+    assert sim.run(bd, T=0.1).status == "finished"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from bdsim.components import Clock
 
-from cstormpy.errors import CstormError
+from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
 
@@ -56,7 +56,7 @@ class GivenArguments:
     """
 
     def __init__(self, kind: str, block: Any, bound: inspect.BoundArguments) -> None:
-        own = vars(block)
+        own, made = vars(block), type(block)
         self._kind, self._bound = kind, bound
         bound.arguments.get("blockargs", {}).pop("inputs", None)  # a block that is made for a look is not wired
         #: As they were when they were checked last.
@@ -65,6 +65,15 @@ class GivenArguments:
             for name, given in bound.arguments.items()
             if isinstance(own.get(name), _PLAIN) and (given is None or given is own[name] or _equal(given, own[name]))
         }
+        #: Of them those that the block has made an array of, as a weight of its diagonal.
+        self._arrays = {
+            name: own[name]
+            for name, given in bound.arguments.items()
+            if name not in self.kept and isinstance(given, _PLAIN) and isinstance(own.get(name), np.ndarray)
+        }
+        self.kept |= self._arrays
+        #: Those that it keeps nowhere under their names, where setting them has no effect.
+        self.read_once = [name for name in bound.signature.parameters if name not in own and not hasattr(made, name)]
 
     def __deepcopy__(self, memo: Any) -> GivenArguments:
         """Give the copy of a block the very arguments; those of the one do not become those of the other."""
@@ -73,7 +82,11 @@ class GivenArguments:
     def check(self, block: Any) -> None:
         """Refuse what has been set in a block by the words by which it is refused where the block is made."""
         own = vars(block)
+        self._refuse_unread(block)
         changed = {name: own[name] for name, value in self.kept.items() if _is_other(own.get(name), value)}
+        if changed.keys() & self._arrays:
+            again = vars(self._made(type(block), {name: self.kept[name] for name in changed}))
+            changed = {name: value for name, value in changed.items() if not _is_other(again[name], self.kept[name])}
         if changed:
             try:
                 made = vars(self._made(type(block), changed))
@@ -86,6 +99,15 @@ class GivenArguments:
             self._bound = inspect.BoundArguments(self._bound.signature, self._bound.arguments | changed)
             own.update({name: made[name] for name in changed})
         self.kept = {name: own[name] for name in self.kept}
+
+    def _refuse_unread(self, block: Any) -> None:
+        """Refuse what has been set by the name of an argument that is read where the block is made, and forget it."""
+        for name in self.read_once:
+            if vars(block).pop(name, None) is not None:
+                raise InvalidValue(
+                    f"{self._kind} {str(block.name)!r}: {name}: is read where the block is made, and has no effect "
+                    f"when it is set later; make the block anew, with {name}=…"
+                )
 
     def _made(self, kind: Any, changed: dict[str, Any]) -> Any:
         """Return a block in no diagram, made of other numbers."""
@@ -108,10 +130,10 @@ def check_numbers(blocks: Iterable[Any]) -> None:
         own = b.__dict__
         given = own.get("_given")
         if given is not None:
-            for name, value in given.kept.items():
-                if own.get(name) is not value:
-                    given.check(b)
-                    break
+            if any(own.get(name) is not value for name, value in given.kept.items()) or any(
+                name in own for name in given.read_once
+            ):
+                given.check(b)
 
 
 def _equal(given: Any, kept: Any) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,9 @@ from cstormpy.arrays import Array, real_array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.linkage.joints.ball import other_vector
+from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
@@ -159,7 +162,17 @@ class Kalman(_Estimator, SampledBlock):
         made = ports.options(type(self), blockargs, states=begin.size)
         super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
-        self._widths = (b.shape[1], len(c)), (n,)
+        self._widths, self._begins_steady = ((b.shape[1], len(c)), (n,)), P0 is None
+
+    def getstate0(self) -> Array:
+        """Return the states at the start: with the steady state of the numbers that are set now, unless P0 is given."""
+        begin, n = self._x0.copy(), self._size
+        if self._begins_steady:
+            with contextlib.suppress(CstormError):  # the start of a run refuses them by the name of the block
+                a, _, c, _ = state_space(self.A, self.B, self.C, self.D)
+                noise, error = weights(self.Q, n, "Q", definite=False), weights(self.R, len(c), "R", definite=True)
+                begin[n : n + n * n] = _steady(a, c, noise, error).ravel()
+        return begin
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
         ahead: Array = linear_rate(self.A, self.B, estimate, ports.vector(self, 0, u[0], self.B.shape[1]))
@@ -187,8 +200,9 @@ class EKF(_Estimator, SampledBlock):
     where Φ is a step, or several, of the classical Runge-Kutta method with the mechanism's forward dynamics, and F its
     exact derivative, by the mechanism's sensitivities; the measurement, y = C (q, q̇), corrects as in
     :class:`Kalman`. Torques are taken to be held over a period of the clock. Where a run re-centres the rotation vector
-    of a ball joint or of a free body, the estimate follows. Torques that follow from the estimate go through a ZOH of
-    this clock to the plant and to the filter, with ``held=True``, as in :class:`Kalman`.
+    of a ball joint or of a free body, the estimate follows; of a closed mechanism it misses closure by as much as the
+    measurement. Torques that follow from the estimate go through a ZOH of this clock to the plant and to the filter,
+    with ``held=True``, as in :class:`Kalman`.
 
     Examples::
 
@@ -264,13 +278,16 @@ class EKF(_Estimator, SampledBlock):
         self._widths = (len(self._driven), len(c)) if driven else (len(c),), (2 * n,)
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
-        n, h, ahead = self._mech.n, self.T / self._substeps, estimate
+        mech, h, ahead = self._mech, self.T / self._substeps, estimate
+        n = mech.n
         tau = np.zeros(n)
         if len(self._driven):
-            tau = np.eye(n)[:, self._driven] @ ports.vector(self, 0, u[0], len(self._driven), self._mech.actuated)
+            tau = np.eye(n)[:, self._driven] @ ports.vector(self, 0, u[0], len(self._driven), mech.actuated)
+        # a correction opens loops a little
+        sensitivity = partial(closed_sensitivity, mech, check=False) if mech.loops else mech.hybrid_sensitivity
 
         def accelerate(q: Array, qd: Array) -> tuple[Array, Array, Array]:
-            found = self._mech.hybrid_sensitivity(q, qd, tau)
+            found = sensitivity(q, qd, tau)
             return found.qdd, found.dy_dq, found.dy_dqd
 
         F = np.eye(2 * n)

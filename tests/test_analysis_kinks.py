@@ -11,6 +11,7 @@ from bdsim.components import FunctionBlock
 
 import cstormpy as cs
 from cstormpy.signals.tables import beside_points, shares
+from cstormpy.trajectory import BSpline
 
 FINE = {"rtol": 1e-11, "atol": 1e-13}
 BLOCKS = {
@@ -347,3 +348,18 @@ def test_kinks_of_the_first_and_the_fifth_element_within_a_step(engine, kind):
     before, behind = 0.5 / 3.0**2, 0.5 * (0.9**2 - 1.0 / 3.0**2)  # the integrals of t
     expected = [behind, before] if kind == "DEADZONE" else [before, behind]
     np.testing.assert_allclose(found.gradient, expected, rtol=0, atol=1e-9)
+
+
+def test_a_law_goes_through_the_rows_of_its_table():
+    """Of TVLQR it was said that it jumps to and fro, as its row changes with time in each step, and is far off."""
+    sim, mech = cs.Simulation(engine="compiled", live=False, progress=False), cs.library.pendulum()
+    bd = sim.blockdiagram()
+    law = cs.control.TVLQR(mech, BSpline.clamped([[-1.5], [-1.5], [-0.5], [-1.0], [-1.0]], 0.5), steps=100)
+    plant, controller = bd.HYBRIDDYNAMICS(mech, q0=[-1.3], name="plant"), bd.CONTROLLER(mech, {"along": law})
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    found = sim.gradient(bd, lambda out: out.x[-1, 0], ["plant"], T=0.3)
+    ends = [
+        sim.run(bd, T=0.3, start={"plant.joint1.q": -1.3 + h}, rtol=1e-10, atol=1e-12).x[-1, 0] for h in (1e-3, -1e-3)
+    ]
+    assert found.gradient[0] == pytest.approx((ends[0] - ends[1]) / 2e-3, rel=1e-4) and found.notes == []

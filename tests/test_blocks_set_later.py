@@ -9,6 +9,7 @@ import pytest
 import cstormpy as cs
 from cstormpy.errors import CstormError
 
+KALMAN = {"clock": 10, "A": [[0.9]], "B": [[1.0]], "C": [[1.0]], "Q": 1.0, "R": 0.1}
 #: Numbers that a block was given, and others that were set later in their place, without a word.
 SET_LATER = [
     ("PULSE", {}, {"width": 2.0}, "width: expected a part of the period, between 0 and 1, got 2"),
@@ -20,6 +21,7 @@ SET_LATER = [
     ("COMPARE", {}, {"threshold": math.nan}, "threshold: expected a finite number, got nan"),
     ("CLIP", {"min": -1.0, "max": 1.0}, {"min": 2.0}, "min: 2.0 is above max, 1"),
     ("WAVEFORM", {}, {"wave": "saw"}, "wave 'saw' does not exist"),
+    ("KALMAN", KALMAN, {"R": -1.0}, "R: must be positive definite"),
 ]
 
 
@@ -69,6 +71,24 @@ def test_what_is_set_later_is_taken_as_where_the_block_is_made():
     assert isinstance(limit.low, np.ndarray) and len(bd.clocklist[0].blocklist) == 1
 
 
+def test_numbers_that_a_filter_was_given_in_short_are_taken_so_later():
+    """One number went to all entries of a covariance, and the first gain stayed that of the old ones."""
+    sim, C, found = cs.Simulation(graphics=False, progress=False), np.eye(2), []
+    for later in (False, True):
+        bd = sim.blockdiagram()
+        R = {"R": 1.0 if later else 0.1}
+        it = bd.KALMAN(bd.clock(10, "Hz"), [[1.0, 0.1], [-0.2, 1.0]], [[0.0], [0.1]], C, Q=1e-3, **R, name="it")
+        bd.connect(bd.CONSTANT(1.0), it.u)
+        bd.connect(bd.CONSTANT([1.0, 0.5]), it.measured)
+        bd.connect(it, bd.NULL())
+        if later:
+            it.R = 0.1
+        estimates = sim.run(bd, T=0.35, watch=["it"]).signal("it")
+        slopes = sim.gradient(bd, lambda out: out.signal("it")[-1, 0], ["it.R[0,0]"], T=0.35, watch=["it"])
+        found.append([*estimates.ravel(), *slopes.gradient])
+    np.testing.assert_allclose(found[1], found[0], atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "name", "at_once"),
     [
@@ -77,12 +97,15 @@ def test_what_is_set_later_is_taken_as_where_the_block_is_made():
         ("CONTROLLER", {"mech": "acrobot", "laws": ["lqr"]}, "laws", True),
         ("TRANSFERFN", {"num": [1.0], "den": [1.0, 1.0]}, "num", True),
         ("EFFORT", {}, "start", True),
+        ("KALMAN", KALMAN, "x0", True),
+        ("DELAY", {"clock": 10}, "samples", True),
     ],
 )
 def test_what_a_block_keeps_nothing_of_is_not_set_in_vain(kind, given, name, at_once):
     sim = cs.Simulation(graphics=False, progress=False)
     bd = sim.blockdiagram()
-    block = getattr(bd, kind)(**given, name="it")
+    clock = {"clock": bd.clock(10, "Hz")} if "clock" in given else {}
+    block = getattr(bd, kind)(**{**given, **clock}, name="it")
     bd.connect(bd.CONSTANT([1.0, 1.0] if kind == "CONTROLLER" else 1.0), *(block[k] for k in range(block.nin)))
     before = sim.run(bd, T=0.1).x
     says = rf"block 'it' \({kind}\): '{name}' is read only where the block is made.*another block, bd.{kind}\({name}="

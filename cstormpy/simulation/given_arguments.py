@@ -56,13 +56,13 @@ class GivenArguments:
     """
 
     def __init__(self, kind: str, block: Any, bound: inspect.BoundArguments) -> None:
-        own = vars(block)
+        own, made = vars(block), type(block)
         self._kind, self._bound = kind, bound
         bound.arguments.get("blockargs", {}).pop("inputs", None)  # a block that is made for a look is not wired
-        shipped = type(block).__module__.partition(".")[0] in ("bdsim", "cstormpy")  # others may set what they like
+        shipped = made.__module__.partition(".")[0] in ("bdsim", "cstormpy")  # others may set what they like
         #: Arguments that are read only where the block is made: it has no attributes of their names.
         self.only_made_with = {
-            name for name in bound.arguments if shipped and name not in own and not _is_settable(type(block), name)
+            name for name in bound.arguments if shipped and name not in own and not _is_settable(made, name)
         }
         #: As they were when they were checked last.
         self.kept = {
@@ -70,6 +70,13 @@ class GivenArguments:
             for name, given in bound.arguments.items()
             if isinstance(own.get(name), _PLAIN) and (given is None or given is own[name] or _equal(given, own[name]))
         }
+        #: Of them those that the block has made an array of, as a weight of its diagonal.
+        self._arrays = {
+            name: own[name]
+            for name, given in bound.arguments.items()
+            if name not in self.kept and isinstance(given, _PLAIN) and isinstance(own.get(name), np.ndarray)
+        }
+        self.kept |= self._arrays
 
     def __deepcopy__(self, memo: Any) -> GivenArguments:
         """Give the copy of a block the very arguments; those of the one do not become those of the other."""
@@ -88,6 +95,9 @@ class GivenArguments:
         """Refuse what has been set in a block by the words by which it is refused where the block is made."""
         own = vars(block)
         changed = {name: own[name] for name, value in self.kept.items() if _is_other(own.get(name), value)}
+        if changed.keys() & self._arrays:
+            again = vars(self._made(type(block), {name: self.kept[name] for name in changed}))
+            changed = {name: value for name, value in changed.items() if not _is_other(again[name], self.kept[name])}
         if changed:
             try:
                 made = vars(self._made(type(block), changed))

@@ -15,7 +15,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.graph.differences import MOVED
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, moved_jump, tells_when
+from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, moved_jump, tells_when
 from cstormpy.simulation.analysis.located_steps import LocatingRun
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
@@ -184,8 +184,10 @@ class _TangentRun(LocatingRun):
     def _make(self, dp: Array) -> None:
         method, compiled = explicit_method(self.settings.solver), self._engine != "interpreted"
         assert method is not None, "others are refused where options are read"
+        numbers, tuned = self.program.routine.outputs["out"], frozenset(np.flatnonzero(dp.any(axis=0)).tolist())
         switches = [
-            Switch(str(b.name), partial(self._signal, place), jumps) for place, b, jumps in self.program.switches
+            Switch(str(b.name), partial(self._signal, place), jumps, follows(numbers[place], tuned))
+            for place, b, jumps in self.program.switches
         ]
         self.simstate.crossing_detectors += [(switch, switch) for switch in switches]
         kinks = [not getattr(detector, "acts", True) for detector, _ in self.simstate.crossing_detectors]

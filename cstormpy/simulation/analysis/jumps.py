@@ -306,6 +306,16 @@ def _leaps(b: Any, t: float) -> bool:
     return any(bool(np.any(np.abs(np.subtract(u, v)) > least)) for u, v in zip(before, after, strict=True))
 
 
+def follows(number: Any, tuned: frozenset[int]) -> bool:
+    """Tell whether a number is one of more than time and of numbers of p that are not tuned, as the row of a table."""
+    for node in alive([number]):
+        kind = node.data[0] if node.primitive in (INPUT, TABLE) else "t"
+        first, count = (node.data[1], node.data[2] if node.primitive is TABLE else 1) if kind != "t" else (0, 0)
+        if kind not in ("t", "p") or not tuned.isdisjoint(range(first, first + count)):
+            return True
+    return False
+
+
 def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset[int]:
     """Return which numbers of p decide when something jumps.
 

@@ -218,7 +218,7 @@ class LocatingRun(Run):
     def _give_up(self, switches: list[int], t: float) -> None:
         for switch in self._forget(switches):
             told = f"{switch.name} jumps to and fro at t = "
-            if switch.jumps and not any(note.startswith(told) for note in self.notes):
+            if switch.jumps and switch.moves and not any(note.startswith(told) for note in self.notes):
                 self.notes.append(
                     f"{told}{t:.6g}; that it does so earlier or later is not in the derivative, which can be far off: "
                     "make it smooth there"

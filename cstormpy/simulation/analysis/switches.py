@@ -29,6 +29,8 @@ class Switch:
         value(t, x): the number.
     jumps : bool
         Whether something jumps there, and does not only bend.
+    moves : bool
+        Whether it may be that it does so earlier or later with the parameters.
 
     Attributes
     ----------
@@ -38,8 +40,8 @@ class Switch:
 
     direction, acts, listed = 0.0, False, False
 
-    def __init__(self, name: str, value: Callable[[float, Array], float], jumps: bool) -> None:
-        self.name, self._value, self.jumps = name, value, jumps
+    def __init__(self, name: str, value: Callable[[float, Array], float], jumps: bool, moves: bool) -> None:
+        self.name, self._value, self.jumps, self.moves = name, value, jumps, moves
         self.known = False
         self._times: list[float] = []
         self._size = 0.0

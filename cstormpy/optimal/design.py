@@ -126,10 +126,8 @@ class Design:
 
     def numbers(self, values: Array) -> dict[str, float]:
         """Return the components that a design sets."""
-        found: dict[str, float] = {}
-        for variable, value in zip(self.variables.values(), values.tolist(), strict=True):
-            found.update(variable.numbers(value))
-        return found
+        pairs = zip(self.variables.values(), values.tolist(), strict=True)
+        return {name: number for variable, value in pairs for name, number in variable.numbers(value).items()}
 
     @cached_property
     def moves_loops(self) -> bool:

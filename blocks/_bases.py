@@ -83,10 +83,10 @@ class Ported:
         if name.startswith("_"):  # no port is, and a run sets many of these at its start
             object.__setattr__(self, name, value)
             return
-        if isinstance(value, (Block, Plug)) and not name.startswith("_") and name not in self._port_names()[0]:
-            unknown = unknown_name(f"block {label(self)!r}: input", name, self._port_names()[0], UnknownAttribute)
-            raise UnknownAttribute(f"{unknown}{_remedy(self, name)}")
         inputs, outputs = self._port_names()
+        if isinstance(value, (Block, Plug)) and name not in inputs:
+            unknown = unknown_name(f"block {label(self)!r}: input", name, inputs, UnknownAttribute)
+            raise UnknownAttribute(f"{unknown}{_remedy(self, name)}")
         given = self.__dict__.get("_given")
         if given is not None and name in given.only_made_with and name not in inputs:
             given.refuse(self, [name])

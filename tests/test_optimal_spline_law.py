@@ -117,7 +117,7 @@ def test_what_slips_is_braked_and_swung_up_again():
 
 
 def test_near_the_goal_it_balances_at_once_and_needs_no_motion(monkeypatch):
-    monkeypatch.setattr(spline_law, "swing_up_motion", never)
+    monkeypatch.setattr(spline_law, "swing_up", never)
     law = control.law("spline", library.acrobot())
     law.start(0.0, UPRIGHT + 0.02, np.zeros(2))
     assert law.modes[law.mode] == "balance"

@@ -80,7 +80,7 @@ def test_names_that_are_none_in_matlab(tmp_path):
     names = ["t", "a.b", "a_b", "größe π", "end", "1st", "names", "x" * 80, "x" * 79 + "y", "__", "data[0]", "data[1]"]
     columns = {name: np.arange(3.0) + k for k, name in enumerate(names)}
     with (tmp_path / "run.mat").open("wb") as file:
-        WRITERS[".mat"](file, columns, {})
+        WRITERS[".mat"](file, columns, {}, (), "[{}, {}]")
     back = read(tmp_path / "run.mat")
     assert ["t", *back.columns()] == names
     assert all((back.columns()[name] == columns[name]).all() for name in names[1:])

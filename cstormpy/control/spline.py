@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,8 +23,8 @@ BRAKE = 2
 SHARE = 0.8
 """Part of the largest torque that the motion may use; the rest is left to the feedback."""
 
-SOURCE = "cstormpy.optimal.spline_law", "swing_up_motion"
-"""Function that finds the motion: what optimises stands above the laws, and is asked when a motion is first needed."""
+SOURCE = "cstormpy.optimal.spline_law", "swing_up"
+"""Function that finds a motion: what optimises stands above the laws, and is asked when a motion is first needed."""
 
 RELEASE = 33.0
 """Release over threshold unless it is given: 1650, from where the regulator of the "teaching" acrobot still holds."""
@@ -61,7 +61,7 @@ class _Along(Law):
         if self._made is None:
             module, name = SOURCE
             balance, mech = self.balance, self.mech
-            motion = cast("BSpline", getattr(import_module(module), name)(mech, goal=balance.goal, **self.settings))
+            motion: BSpline = getattr(import_module(module), name)(mech, goal=balance.goal, **self.settings).motion
             follow = TVLQR(mech, motion, Q=balance.Q, R=balance.R, final=balance, limit=self.limit)
             brake = LQR(mech, motion(motion.t0), balance.Q, HARDER * balance.R, self.limit)
             self._made = motion, follow, brake
@@ -91,7 +91,7 @@ class SplineSwingUp(SwingUp):
     """Swing up along an optimised spline, τ = τ_r(t) − K(t) e, then balance by LQR.
 
     The motion goes from rest, hanging, to rest in the goal. It is found when the law is first asked for a torque or
-    begins, takes seconds to find, and is kept; see `cstormpy.optimal.spline_law.swing_up_motion`.
+    begins, takes seconds to find, and is kept; see `cstormpy.optimal.spline_law.swing_up`.
 
     - In the phase "swing up" a time-varying LQR follows the motion, until V = eᵀ S e of the regulator in the goal falls
       below `threshold`, as it does along the end of the motion.

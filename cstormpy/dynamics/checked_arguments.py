@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from cstormpy.arguments import entries
 from cstormpy.arrays import Array, Shape, as_floats, real_array, refuse_non_finite
 from cstormpy.dynamics.loads import Wrenches
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia, shown
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, SingularInertia, UnknownName, shown
 from cstormpy.graph.arrays import Symbols, as_numbers, is_symbolic, symbols
 from cstormpy.kernels import layout
 from cstormpy.linkage.loads import Load
@@ -284,6 +285,17 @@ def link_index(mech: Linkage, link: str | int, what: str = "link") -> int:
             f"{what}: expected a position from 0 to {len(mech.links) - 1} in the links, got {shown(link)}"
         )
     return int(link)
+
+
+def coordinates_of(mech: Linkage, joints: Any, what: str) -> list[int]:
+    """Return the positions in q of joints given by their names, or of one; `what` begins the message if one is none."""
+    found: list[int] = []
+    for name in [joints] if isinstance(joints, str) else entries(joints, what, "names of joints"):
+        try:
+            found += mech.joint_indices(name)
+        except (UnknownName, InvalidType) as error:
+            raise type(error)(f"{what}: {error}") from None
+    return found
 
 
 def refuse_overflow(samples: Samples, *results: Array) -> None:

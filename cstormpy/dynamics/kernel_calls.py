@@ -111,7 +111,8 @@ class _Call:
         place, before = self._function("motion_along_called", True), self._before(room)
 
         def along(args: Sequence[Number], rates: Sequence[Number]) -> list[Node]:
-            rate = rates[0] if isinstance(rates[0], Node) else self._constants(np.zeros(self._tables.T.size))
+            still = (0.0,) * self._tables.T.size
+            rate = rates[0] if isinstance(rates[0], Node) else self._graph.make(CONSTANTS, (), still)
             places = [*before, args[0], rate]
             return external(self._graph, place, self._failure, [*args[1:], *rates[1:]], n, before=places)
 
@@ -197,9 +198,6 @@ class _Call:
     def _head(self, room: int) -> NDArray[np.int64]:
         tables = self._tables
         return np.array([tables.N.size, tables.T.size, room, self.loads, self.link, *tables.N], dtype=np.int64)
-
-    def _constants(self, values: Array) -> Node:
-        return self._graph.make(CONSTANTS, (), tuple(values.tolist()))
 
 
 def _function(kernel: str) -> Any:

@@ -30,7 +30,7 @@ def objects(values: Any) -> Array:
 def elementwise(primitive: p.Primitive, *values: Any) -> Any:
     """Return a primitive of numbers, or of arrays element by element."""
     if all(isinstance(v, Symbol) or np.ndim(v) == 0 for v in values):
-        return _applied(primitive, *(_item(v) for v in values))
+        return _applied(primitive, *(as_number(v.item() if isinstance(v, np.ndarray) else v) for v in values))
     arrays = np.broadcast_arrays(*map(objects, values))
     out = np.empty(arrays[0].shape, dtype=object)
     for index in np.ndindex(out.shape):
@@ -51,10 +51,6 @@ def _truth(x: Any) -> Any:
     if isinstance(x, Node):
         return x if x.primitive.truth else x != 0.0
     return bool(x)
-
-
-def _item(value: Any) -> Any:
-    return as_number(value.item() if isinstance(value, np.ndarray) else value)
 
 
 def as_number(x: Any) -> Any:

@@ -19,7 +19,7 @@ from cstormpy.graph.tiles import LANE, LANES, TILE
 
 __all__ = ["LANES", "Emitter", "declarations", "supplements"]
 
-#: Beyond this square of the angle the reduction of `_SINCOS` would lose digits, and the library is asked.
+#: Beyond this square of the angle the reduction of `_sincos_function` would lose digits, and the library is asked.
 _LARGE = 1e12
 
 

@@ -429,9 +429,7 @@ def alive(outputs: Iterable[Any]) -> list[Node]:
     for node in met:  # which grows meanwhile
         if node.index not in found:
             found[node.index] = node
-            for a in node.args:
-                if isinstance(a, Node) and a.index not in found:
-                    met.append(a)
+            met += [a for a in node.args if isinstance(a, Node) and a.index not in found]
     return [found[k] for k in sorted(found)]
 
 

@@ -70,7 +70,7 @@ def c_source(routines: Mapping[str, Routine], arguments: Sequence[str]) -> str:
     looks_up = any(node.primitive.of_table or node.primitive in (TABLE, CONSTANTS) for node in nodes)
     lines = [_IN_C + _TABLES_IN_C if looks_up else _IN_C]
     for values, table in tables.items():
-        lines.append(f"static const double {table}[] = {{{', '.join(_number(v, True) for v in values)}}};")
+        lines.append(f"static const double {table}[] = {{{', '.join(number_text(v) for v in values)}}};")
     return "\n".join([*lines, *functions]) + "\n"
 
 
@@ -116,12 +116,13 @@ def _statements(
         written[node.index] = text, binding
 
     def said(x: Any) -> str:
-        return written[x.index][0] if isinstance(x, Node) else _number(x, in_c)
+        return written[x.index][0] if isinstance(x, Node) else number_text(x, in_c)
 
     return named, [(place, said(x)) for place, x in outputs], said(routine.status) if in_c else ""
 
 
-def _number(x: Any, in_c: bool) -> str:
+def number_text(x: Any, in_c: bool = True) -> str:
+    """Return a number as C writes it, or Python."""
     text = repr(float(x))
     return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, text) if in_c else text
 
@@ -145,10 +146,10 @@ def _expression(
         return _table(node.data, written, tables), 3
     if tables is not None and node.primitive.of_table:
         x = node.args[0]
-        place = written[x.index][0] if isinstance(x, Node) else _number(x, True)
+        place = written[x.index][0] if isinstance(x, Node) else number_text(x)
         return node.primitive.in_c.format(place, _table(node.args[1:], written, tables)), 3
     parts = [
-        written[a.index] if isinstance(a, Node) else (_number(a, in_c), 3 if a >= 0 else 1) for a in operands(node)
+        written[a.index] if isinstance(a, Node) else (number_text(a, in_c), 3 if a >= 0 else 1) for a in operands(node)
     ]
     return bracketed(node.primitive, (in_c and node.primitive.in_c) or node.primitive.text, parts)
 
@@ -163,5 +164,5 @@ def _table(entries: Sequence[Any], written: dict[int, tuple[str, int]], tables: 
         array, first = nodes[0].data[0], nodes[0].data[1]
         if all(a.data[:2] == (array, first + k) for k, a in enumerate(nodes)):
             return f"({array} + {first})"
-    said = ", ".join(written[a.index][0] if isinstance(a, Node) else _number(a, True) for a in entries)
+    said = ", ".join(written[a.index][0] if isinstance(a, Node) else number_text(a) for a in entries)
     return f"(const double[]){{{said}}}"

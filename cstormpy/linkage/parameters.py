@@ -118,12 +118,9 @@ def changed_links(
         joints[k] = part.replace(**changes, name=owner).replace(name=part.name)
     changed = list(links)
     for position, changes in joint_changes.items():
-        changed[position] = links[position].replace(joint=_changed_joint(links[position], changes))
+        # an unnamed joint has its link's name for once, so that a message about a bad value names it
+        link, joint = links[position], links[position].joint
+        changed[position] = link.replace(joint=joint.replace(**changes, name=link.joint_name).replace(name=joint.name))
     for position, changes in link_changes.items():
         changed[position] = changed[position].replace(**changes)
     return tuple(changed)
-
-
-def _changed_joint(link: Link, changes: Mapping[str, Any]) -> Joint:
-    # An unnamed joint is called by its link's name, so that a message about a bad value names it; then it is unnamed.
-    return link.joint.replace(**changes, name=link.joint_name).replace(name=link.joint.name)

@@ -224,12 +224,11 @@ def skeleton(mech: Linkage) -> Skeleton:
         _polylines(link, points[i], [starts[c] for c in children[i]], _SAME * scale) for i, link in enumerate(links)
     )
     tips = tuple((i, lines[i][0][-1] if lines[i] else points[i]) for i in range(len(links)) if not children[i])
-    roots = [
-        i for i, p in enumerate(mech.parents) if p == _BASE and (joints[i].symbol.support or joints[i].symbol.rail)
-    ]
+    roots = [i for i, p in enumerate(mech.parents) if p == _BASE and joints[i].symbol.stands]
     planar, right, up = view(mech, order)
     strokes = tuple(_stroke(joint) for joint in joints)
     solids = tuple(tuple(shape.solid() for shape in link.shapes) for link in links)
+    drawn = tuple((*own, *(solid.corners for solid in more)) for own, more in zip(lines, solids, strict=True))
     return Skeleton(
         names=tuple(link.name for link in links),
         joint_names=tuple(link.joint_name for link in links),
@@ -251,7 +250,7 @@ def skeleton(mech: Linkage) -> Skeleton:
         planar=planar,
         right=right,
         up=up,
-        reach=_reach(mech.parents, order, starts, points, _outlines(lines, solids), joints) or 1.0,
+        reach=_reach(mech.parents, order, starts, points, drawn, joints) or 1.0,
         solids=solids,
     )
 
@@ -304,13 +303,6 @@ def _end(link: Link, start: Array) -> Array:
     if np.linalg.norm(arm - along * link.joint.direction) < _ALONG * abs(along):
         arm = along * link.joint.direction
     return np.asarray(start + 2.0 * arm)
-
-
-def _outlines(
-    lines: tuple[tuple[Array, ...], ...], solids: tuple[tuple[Solid, ...], ...]
-) -> tuple[tuple[Array, ...], ...]:
-    """Return of each link all points to draw."""
-    return tuple((*own, *(solid.corners for solid in more)) for own, more in zip(lines, solids, strict=True))
 
 
 def _stroke(joint: Joint) -> tuple[float, float] | None:

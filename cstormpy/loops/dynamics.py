@@ -33,7 +33,7 @@ from cstormpy.loops.assembly import independent_rows, is_carried, refuse_open, s
 from cstormpy.loops.carried import DEFINITE, OpenChain
 from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names, ends_of
 from cstormpy.loops.opening import without_opening
-from cstormpy.loops.redundancy import Redundancy, least_torque, pseudoinverse, weights_of
+from cstormpy.loops.redundancy import Redundancy, least_torque, matrix_rank, pseudoinverse, weights_of
 from cstormpy.reporting import notice_once
 
 if TYPE_CHECKING:
@@ -397,7 +397,7 @@ def _share(mech: Linkage, A: Array, load: Array, L: Array | None, row: int | Non
     A_a, A_p = A[:, a], A[:, p]
     scale = float(np.abs(A).max(initial=0.0))
     lam = pseudoinverse(A_p.T, scale) @ load[p]  # (57), (58), the first part of (59)
-    rank = int(np.linalg.matrix_rank(A_p, tol=LEAST * scale)) if A_p.size else 0
+    rank = matrix_rank(A_p, scale)
     left = load[p] - A_p.T @ lam
     if np.abs(left).max(initial=0.0) > BALANCE * max(1.0, float(np.abs(load).max())):
         k = int(np.argmax(np.abs(left)))

@@ -26,14 +26,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import entries
 from cstormpy.arrays import Array
-from cstormpy.dynamics.checked_arguments import WrenchLike
-from cstormpy.errors import InvalidValue, UnknownName
-from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names
+from cstormpy.dynamics.checked_arguments import WrenchLike, coordinates_of
+from cstormpy.errors import InvalidValue
+from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import closed_inverse
 from cstormpy.loops.projection import project
-from cstormpy.loops.redundancy import pseudoinverse
+from cstormpy.loops.redundancy import matrix_rank, pseudoinverse
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.linearisation import Equilibrium, Linearization, linearize, search_for, trim
@@ -109,7 +108,7 @@ def independent_joints(
     """
     A = closure_of(mech, q[None]).A[0]
     scale = float(np.abs(A).max(initial=0.0))
-    rank = int(np.linalg.matrix_rank(A, tol=LEAST * scale)) if A.size else 0
+    rank = matrix_rank(A, scale)
     if wanted is not None:
         return _checked(mech, A, rank, scale, wanted, where)
     # joints that are left out must determine the constraints, motors last
@@ -141,7 +140,7 @@ def free_positions(mech: Linkage, q: Array, qd: Array, independent: NDArray[np.i
         N = _following(A, independent, scale)
         drift = (rates[k] - _turning(found, k, qd[k]))[~h] @ N
         if np.abs(drift).max(initial=0.0) > TIED * scale * max(1.0, float(np.abs(qd[k]).max())):
-            rank = int(np.linalg.matrix_rank(A[h], tol=LEAST * scale)) if h.any() else 0
+            rank = matrix_rank(A[h], scale)
             weight = np.ones(mech.n)
             weight[independent] = 0.0
             return _without_pivots(A[h], rank, weight)
@@ -149,17 +148,11 @@ def free_positions(mech: Linkage, q: Array, qd: Array, independent: NDArray[np.i
 
 
 def _checked(mech: Linkage, A: Array, rank: int, scale: float, wanted: Iterable[str], where: str) -> NDArray[np.int64]:
-    named: list[int] = []
-    for name in [wanted] if isinstance(wanted, str) else entries(wanted, "independent", "names of joints"):
-        try:
-            named += mech.joint_indices(name)
-        except UnknownName as error:
-            raise UnknownName(f"independent: {error}") from None
-    freedoms, chosen = mech.n - rank, list(dict.fromkeys(named))
+    freedoms, chosen = mech.n - rank, list(dict.fromkeys(coordinates_of(mech, wanted, "independent")))
     if len(chosen) != freedoms:
         raise InvalidValue(f"independent: expected {freedoms} coordinate(s), as many as freedoms, got {len(chosen)}")
     rest = np.setdiff1d(np.arange(mech.n), chosen)
-    if rank and np.linalg.matrix_rank(A[:, rest], tol=LEAST * scale) < rank:
+    if matrix_rank(A[:, rest], scale) < rank:
         names = ", ".join(repr(mech.names[k]) for k in chosen)
         raise InvalidValue(
             f"independent: loop {constraint_names(mech)[0]}: the joints {names} do not determine the others {where}; "

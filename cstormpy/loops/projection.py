@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
-from cstormpy.arguments import entries
 from cstormpy.arrays import Array
 from cstormpy.dynamics.charts import LONGEST, half_turn_left, shortened
-from cstormpy.dynamics.checked_arguments import read_samples, some_of
+from cstormpy.dynamics.checked_arguments import coordinates_of, read_samples, some_of
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
-from cstormpy.errors import InvalidType, InvalidValue, UnknownName
+from cstormpy.errors import InvalidValue
 from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names, ends_of
 
 if TYPE_CHECKING:
@@ -50,13 +49,7 @@ def one_posture(mech: Linkage, q: ArrayLike) -> Array:
 
 
 def _held(mech: Linkage, hold: Iterable[str]) -> NDArray[np.bool_]:
-    mask = np.zeros(mech.n, dtype=bool)
-    for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
-        try:
-            mask[mech.joint_indices(name)] = True
-        except (UnknownName, InvalidType) as error:
-            raise type(error)(f"hold: {error}") from None
-    return mask
+    return np.isin(np.arange(mech.n), coordinates_of(mech, hold, "hold"))
 
 
 def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iterable[str] = ()) -> tuple[Array, Array]:

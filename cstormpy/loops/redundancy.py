@@ -109,6 +109,11 @@ def pseudoinverse(X: Array, scale: float) -> Array:
     return np.asarray((Vt.T * inverse) @ U.T)
 
 
+def matrix_rank(X: Array, scale: float) -> int:
+    """Return the rank of X, singular values below a part of the scale counting as zero."""
+    return int(np.linalg.matrix_rank(X, tol=LEAST * scale)) if X.size else 0
+
+
 def null_space(X: Array) -> Array:
     """Return orthonormal columns that span what X takes to zero."""
     if not X.size:

@@ -35,7 +35,7 @@ from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops import lines as closed_lines
 from cstormpy.loops.assembly import is_carried, refuse_open, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain, side_by_side
-from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names
+from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import (
     LoopLoads,
     closed_inverse,
@@ -49,7 +49,7 @@ from cstormpy.loops.dynamics import (
     with_least_torque,
 )
 from cstormpy.loops.opening import without_opening
-from cstormpy.loops.redundancy import Redundancy, pseudoinverse, unfelt_change, weights_of
+from cstormpy.loops.redundancy import Redundancy, matrix_rank, pseudoinverse, unfelt_change, weights_of
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def closed_inverse_sensitivity(
     for s, A in enumerate(found.A):
         scale = float(np.abs(A).max(initial=0.0))
         carried[s] = pseudoinverse(A[:, p].T, scale)
-        if short := int(p.sum()) - _rank(A[:, p], LEAST * scale):
+        if short := int(p.sum()) - matrix_rank(A[:, p], scale):
             where, without = "" if samples.single else f" in row {s}", ", ".join(map(repr, names_where(mech, p)))
             raise InvalidValue(
                 f"inverse_sensitivity: {short} freedom(s) of the mechanism have no actuator{where}: other motions than "
@@ -290,14 +290,10 @@ def closed_inverse_sensitivity(
 def refuse_redundant(mech: Linkage, q: Array) -> None:
     """Refuse active joints that the loops tie to each other at a posture (n,)."""
     A, active = closure_of(mech, q[None]).A[0], mech.active_mask
-    tolerance = LEAST * float(np.abs(A).max(initial=0.0))
-    if active.any() and _rank(A[:, ~active], tolerance) < _rank(A, tolerance):
+    scale = float(np.abs(A).max(initial=0.0))
+    if active.any() and matrix_rank(A[:, ~active], scale) < matrix_rank(A, scale):
         joints = ", ".join(repr(name) for name in mech.active)
         raise InvalidValue(
             f"active joints {joints}: are more than the freedoms that the loops leave, so that their motions cannot be "
             "chosen one by one (redundant actuation); make fewer joints active"
         )
-
-
-def _rank(A: Array, tolerance: float) -> int:
-    return int(np.linalg.matrix_rank(A, tol=tolerance)) if A.size else 0

@@ -10,8 +10,8 @@ import numpy as np
 
 from cstormpy.arrays import real_array
 from cstormpy.errors import InvalidValue, NonFinite
-from cstormpy.optimal.differences import STENCIL, differenced
 from cstormpy.optimal.differences import STEP as PART
+from cstormpy.optimal.differences import differenced, differences
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.samples import CHANNELS, FORCES, TIMES, Array, Parts, Samples
 from cstormpy.optimal.terms import Objective
@@ -79,19 +79,6 @@ class GradientCheck:
         )
 
 
-def differences(function: Callable[[Array], Any], x: Array, steps: Array) -> Array:
-    """Return the derivatives of function(x), (k,), to x by differences of fourth order, (k, n)."""
-    columns = []
-    for j, step in enumerate(steps):
-        total: Any = 0.0
-        for place, weight in STENCIL:
-            moved = x.copy()
-            moved[j] += place * step
-            total = total + (weight / step) * function(moved)
-        columns.append(np.atleast_1d(total))
-    return np.stack(columns, axis=-1)
-
-
 def check_gradients(problem: Problem, x: Array | None, tolerance: float) -> GradientCheck:
     """Compare all derivatives at x, or near to the guess; see `Problem.check_gradients`."""
     t = problem.transcription
@@ -105,7 +92,7 @@ def check_gradients(problem: Problem, x: Array | None, tolerance: float) -> Grad
     errors: dict[str, float] = {}
     for weight, term in problem.objective.parts:
         part = Programme(t, Objective([(weight, term)]), (), *problem.bounds, x)
-        _keep(errors, term.label(), part.gradient(x)[None] * steps, part.cost, x, steps)
+        _keep(errors, term.label(), part.gradient(x) * steps, part.cost, x, steps)
     for constraint in problem.constraints:
         part = Programme(t, Objective(), (constraint,), *problem.bounds, x)
         _keep(errors, f"constraint {constraint.name!r}", part.jacobian(x) * steps, part.constraints, x, steps)

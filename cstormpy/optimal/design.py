@@ -22,7 +22,7 @@ from cstormpy.linkage.components import TWIST, Component, LoopFrame, Shift, Wren
 from cstormpy.loops.parameters import constraint_rates
 from cstormpy.loops.residual_slopes import residual_rates
 from cstormpy.mechanism.component_values import component_value, direction_lengths, with_components
-from cstormpy.optimal.differences import STENCIL
+from cstormpy.optimal.differences import STENCIL, differences
 from cstormpy.optimal.differences import STEP as PART
 from cstormpy.sensitivity.torque_rates import held_for, torque_rates
 
@@ -126,10 +126,8 @@ class Design:
 
     def numbers(self, values: Array) -> dict[str, float]:
         """Return the components that a design sets."""
-        found: dict[str, float] = {}
-        for variable, value in zip(self.variables.values(), values.tolist(), strict=True):
-            found.update(variable.numbers(value))
-        return found
+        pairs = zip(self.variables.values(), values.tolist(), strict=True)
+        return {name: number for variable, value in pairs for name, number in variable.numbers(value).items()}
 
     @cached_property
     def moves_loops(self) -> bool:
@@ -224,17 +222,12 @@ class Designed:
 
     def _differenced(self, owner: Any, at: Samples) -> Array:
         """Return differences of a user's function, (N, …, k)."""
-        columns = []
-        for k, size in enumerate(self.design.sizes):
-            total: Any = 0.0
-            for place, weight in STENCIL:
-                values = self.values.copy()
-                values[k] += place * PART * size
-                there = self.design.at(values)
-                moved = owner.values(replace(at, mech=there.mech, designed=there))
-                total = total + weight / (PART * size) * moved
-            columns.append(total)
-        return np.stack(columns, axis=-1)
+
+        def moved(values: Array) -> Array:
+            there = self.design.at(values)
+            return np.asarray(owner.values(replace(at, mech=there.mech, designed=there)))
+
+        return differences(moved, self.values, PART * self.design.sizes)
 
     def _by_geometry(self, owner: Any, at: Samples) -> Array | None:
         """Return the derivatives of a constraint on the places of links, (N, c, k), by joints that are held."""

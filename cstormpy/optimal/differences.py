@@ -20,6 +20,17 @@ STENCIL = ((-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 
 """Places and weights of the first derivative, of fourth order."""
 
 
+def slope(function: Callable[[Any], Any], x: Any, step: float, along: Array | float = 1.0) -> Any:
+    """Return the derivative of function(x) along a direction."""
+    return sum((weight / step) * function(x + place * step * along) for place, weight in STENCIL)
+
+
+def differences(function: Callable[[Array], Any], x: Array, steps: Array) -> Array:
+    """Return the derivatives of function(x) to each number of x, (…, n)."""
+    columns = [slope(function, x, step, unit) for step, unit in zip(steps, np.eye(len(x)), strict=True)]
+    return np.stack(columns, axis=-1)
+
+
 def differenced(function: Callable[[Samples], Array], at: Samples, part: float = STEP) -> dict[str, Array]:
     """Return the derivatives of function(samples), (N, …), to all channels.
 
@@ -33,22 +44,16 @@ def differenced(function: Callable[[Samples], Array], at: Samples, part: float =
         columns = [_column(function, at, channel, j, part) for j in range(x.shape[1])]
         parts[channel] = np.stack(columns, axis=-1)
     step = part * at.duration
-    moved = [(w / step) * function(replace(at, t=at.t + k * step)) for k, w in STENCIL]
-    parts["t"] = np.sum(moved, axis=0)
-    moved = [(w / step) * function(replace(at, duration=at.duration + k * step)) for k, w in STENCIL]
-    parts["duration"] = np.sum(moved, axis=0)
+    parts["t"] = slope(lambda t: function(replace(at, t=t)), at.t, step)
+    parts["duration"] = slope(lambda T: function(replace(at, duration=T)), at.duration, step)
     return {channel: part for channel, part in parts.items() if np.any(part)}
 
 
 def _column(function: Callable[[Samples], Array], at: Samples, channel: str, j: int, part: float) -> Array:
     x = getattr(at, channel)
     step = part * max(float(at.sizes.of(channel)[j]), float(np.abs(x[:, j]).max(initial=0.0)))
-    total: Any = 0.0
-    for k, weight in STENCIL:
-        moved = x.copy()
-        moved[:, j] += k * step
-        total = total + (weight / step) * function(replace(at, **{channel: moved}))
-    return np.asarray(total)
+    unit = np.eye(x.shape[1])[j]
+    return np.asarray(slope(lambda moved: function(replace(at, **{channel: moved})), x, step, unit))
 
 
 def read_values(values: Any, shape: tuple[int | None, ...], what: str) -> Array:

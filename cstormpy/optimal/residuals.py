@@ -208,7 +208,7 @@ def _everywhere(problem: Problem, motion: _Motion) -> Iterator[_Found]:
     phases = _grid(problem)
     at = motion.at(phases)
     tables = {k: _over(problem, k, at) for k in asked}
-    best = {k: [(float(s[i]), float(v)) for s, i, v in _columns(phases, over)] for k, over in tables.items()}
+    best = {k: _worst(phases, over) for k, over in tables.items()}
     windows = [
         (k, c, phases[max(i - 1, 0)], phases[min(i + 1, len(phases) - 1)])
         for k, over in tables.items()
@@ -235,9 +235,9 @@ def _over(problem: Problem, k: int, at: Samples) -> Array:
     return np.where(np.isnan(over), np.inf, over)
 
 
-def _columns(phases: Array, over: Array) -> Iterator[tuple[Array, int, float]]:
-    for c, i in enumerate(over.argmax(axis=0)):
-        yield phases, int(i), float(over[i, c])
+def _worst(phases: Array, over: Array) -> list[tuple[float, float]]:
+    """Return where each column is greatest, and how great."""
+    return [(float(phases[i]), float(over[i, c])) for c, i in enumerate(over.argmax(axis=0))]
 
 
 def _highest(over: Array) -> Indices:
@@ -275,8 +275,7 @@ def _somewhere(problem: Problem, motion: _Motion) -> Iterator[_Found]:
         if constraint.at == "all":
             continue
         phases = t.phases[t.places(constraint.at)]
-        over = _over(problem, k, motion.at(phases))
-        best = [(float(s[i]), v) for s, i, v in _columns(phases, over)]
+        best = _worst(phases, _over(problem, k, motion.at(phases)))
         yield ("elsewhere", np.zeros((0, 2))), _named(problem, k, best, motion.spline.duration)
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from cstormpy.optimal.kkt import kkt_residual
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.scaling import Scaled
-from cstormpy.optimal.transcription import Indices
 
 RESTARTS = 3
 """Most times that SLSQP begins anew, its curvature forgotten, where its line search failed."""
@@ -134,16 +133,8 @@ def _as_dictionaries(programme: Scaled, x: Array) -> list[dict[str, object]]:
         made.append(
             {
                 "type": "ineq",
-                "fun": lambda x: _both(programme.constraints(x), below, above, low, high),
-                "jac": lambda x: _both_rows(programme.jacobian(x), below, above),
+                "fun": lambda x: np.concatenate([(c := programme.constraints(x))[below] - low, high - c[above]]),
+                "jac": lambda x: np.concatenate([(J := programme.jacobian(x))[below], -J[above]]),
             }
         )
     return made
-
-
-def _both(c: Array, below: Indices, above: Indices, low: Array, high: Array) -> Array:
-    return np.concatenate([c[below] - low, high - c[above]])
-
-
-def _both_rows(J: Array, below: Indices, above: Indices) -> Array:
-    return np.concatenate([J[below], -J[above]])

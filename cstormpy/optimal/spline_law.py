@@ -26,7 +26,6 @@ from cstormpy.optimal.stages import Stage
 from cstormpy.optimal.starts import INTERRUPTED
 from cstormpy.optimal.terms import Effort, Terminal
 from cstormpy.reporting import notice
-from cstormpy.trajectory import BSpline
 
 PENALTIES = 200.0, 20.0
 """Weights of position and rate at the end, while they are penalties."""
@@ -56,19 +55,6 @@ def swing_up_problem(
         points=points,
         spread=2.0,
     )
-
-
-def swing_up_motion(
-    mech: Mechanism,
-    goal: ArrayLike | None = None,
-    start: ArrayLike | None = None,
-    duration: float = 3.0,
-    limit: ArrayLike | None = 25.0,
-    points: int = 16,
-    keep: bool = True,
-) -> BSpline:
-    """Return the motion of `swing_up`, of all joints."""
-    return swing_up(mech, goal, start, duration, limit, points, keep).motion
 
 
 def swing_up(

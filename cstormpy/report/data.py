@@ -168,16 +168,10 @@ def pane_data(pane: Any, budget: Budget) -> dict[str, Any]:
         kept = kept_samples(t, y[:, :2], budget.points)
         return {**data, "t": pack(t[kept]), "x": pack(y[kept, 0]), "y": pack(y[kept, 1])}
     if len(t) <= budget.points:
-        times = pack(t)
-        return {
-            **data,
-            "samples": len(t),
-            "traces": [{"t": times if k == 0 else 0, "y": pack(v)} for k, v in enumerate(y.T)],
-        }
-    traces = []
-    for values in y.T:
-        kept = kept_samples(t, values[:, None], budget.points)
-        traces.append({"t": pack(t[kept]), "y": pack(values[kept])})
+        traces = [{"t": 0 if k else pack(t), "y": pack(values)} for k, values in enumerate(y.T)]
+    else:
+        each = ((values, kept_samples(t, values[:, None], budget.points)) for values in y.T)
+        traces = [{"t": pack(t[kept]), "y": pack(values[kept])} for values, kept in each]
     return {**data, "samples": len(t), "traces": traces}
 
 
@@ -195,10 +189,7 @@ def shared_names(pane: Any) -> list[str] | None:
 
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Return what the page knows of a pane's options."""
-    known: dict[str, Any] = {}
-    for name in ("equal", "frames"):
-        if options.get(name) is not None:
-            known[name] = bool(options[name])
+    known: dict[str, Any] = {k: bool(options[k]) for k in ("equal", "frames") if options.get(k) is not None}
     trail = options.get("trail")
     if isinstance(trail, (bool, int, float)):
         known["trail"] = float(trail) if trail is not True else 1.5
@@ -243,6 +234,7 @@ def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
         "frames": frames,
         "motions": _motions(bones, moved),
         "rails": _rails(bones, moved),
+        "motors": np.unique(pane.mechanism.joint_links[pane.mechanism.actuated_mask]).tolist(),
     }
 
 

@@ -137,10 +137,7 @@ def _add_part(picture: Picture, part: Graph, own: list[int], shapes: dict[int, S
 
 def _add_row(picture: Picture, row: Row, own: list[int], layout: Layout, routes: Routes, corner: Point) -> None:
     """Add one row with its upper left corner at a point."""
-    nets = []
-    for net in layout.nets:
-        k, output = row.net(net.source, net.output)
-        nets.append((own[k], output))
+    nets = [(own[k], output) for k, output in (row.net(net.source, net.output) for net in layout.nets)]
     for box, k in zip(layout.boxes, row.members, strict=False):  # what leads to other rows has no shape
         role, shape = row.graph.nodes[box.node].role, box.shape
         assert shape is not None

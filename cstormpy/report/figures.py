@@ -16,6 +16,7 @@ from cstormpy.file_writer import file_path, write_bytes
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton
 from cstormpy.report.data import bones_of, held_traces, kept_samples, panes_of, shared_names
+from cstormpy.report.resampling import along_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,7 +140,7 @@ def _mechanism(figure: Figure, pane: Any) -> Axes:
     bones = bones_of(pane)
     t, q = np.asarray(pane.t, dtype=float), np.asarray(pane.y, dtype=float).reshape(len(pane.t), -1)
     at = np.linspace(t[0], t[-1], 400)
-    moved = np.column_stack([np.interp(at, t, column) for column in q.T]) if q.shape[1] else np.zeros((400, 0))
+    moved = along_lines(t, q, at)
     tips = bones.place(bones.poses(moved)).tips
     axes: Any = figure.add_subplot() if bones.planar else figure.add_subplot(projection="3d")
     for j in range(tips.shape[1]):

@@ -86,14 +86,7 @@ def _named(bd: Any) -> str:
 
 def _data(panes: list[Any], share: float) -> dict[str, Any]:
     budget = Budget(panes, share)
-    made = []
-    for pane in panes:
-        if pane.kind == "mechanism":
-            entry = mechanism_data(pane, budget)
-            entry["motors"] = np.unique(pane.mechanism.joint_links[pane.mechanism.actuated_mask]).tolist()
-        else:
-            entry = pane_data(pane, budget)
-        made.append(entry)
+    made = [(mechanism_data if pane.kind == "mechanism" else pane_data)(pane, budget) for pane in panes]
     begin = min((float(pane.t[0]) for pane in panes), default=0.0)
     end = max((float(pane.t[-1]) for pane in panes), default=0.0)
     return {"t0": begin, "t1": end, "panes": made}
@@ -169,17 +162,20 @@ def _controllers(bd: Any) -> str:
     return cards
 
 
+def _more(count: int, shown: int) -> str:
+    return f"<p>and {count - shown} more</p>" if count > shown else ""
+
+
 def _numbers(out: Any) -> str:
     parts = f"<div><h3>Run</h3>{_table(facts.numbers(out))}</div>"
     state = facts.final_state(out)
     if state:
-        more = f"<p>and {len(state) - _STATES_SHOWN} more</p>" if len(state) > _STATES_SHOWN else ""
+        more = _more(len(state), _STATES_SHOWN)
         parts += f"<div><h3>Final state</h3>{_table(state[:_STATES_SHOWN])}{more}</div>"
     events = facts.events(out)
     if events:
-        more = f"<p>and {len(events) - _EVENTS_SHOWN} more</p>" if len(events) > _EVENTS_SHOWN else ""
         rows = [(f"{t:.6g} s", name) for t, name in events[:_EVENTS_SHOWN]]
-        parts += f"<div><h3>Events</h3>{_table(rows)}{more}</div>"
+        parts += f"<div><h3>Events</h3>{_table(rows)}{_more(len(events), _EVENTS_SHOWN)}</div>"
     return _card("Numbers", f'<div class="columns">{parts}</div>')
 
 
@@ -187,7 +183,7 @@ def _measures(out: Any) -> str:
     rows = facts.measures(out)
     if not rows:
         return ""
-    more = f"<p>and {len(rows) - 1 - _STATES_SHOWN} more</p>" if len(rows) - 1 > _STATES_SHOWN else ""
+    more = _more(len(rows) - 1, _STATES_SHOWN)
     head = "".join(f"<th>{escape(cell)}</th>" for cell in rows[0])
     body = ""
     for name, *cells in rows[1 : 1 + _STATES_SHOWN]:

@@ -15,17 +15,18 @@ _DENSE = 4
 def resampled(t: Array, q: Array, at: Array) -> Array:
     """Return q at other times: along curves through the samples, broken where two have the same time."""
     if len(t) > _DENSE * len(at) or len(t) < 3:
-        return _along_lines(t, q, at)
+        return along_lines(t, q, at)
     moved = np.empty((len(at), q.shape[1]))
     breaks = np.flatnonzero(np.diff(t) <= 0.0) + 1
     for a, b in pairwise([0, *breaks.tolist(), len(t)]):
         inside = (at >= t[a]) & (at <= t[b - 1])
-        along = monotone_curve if b - a > 2 else _along_lines
+        along = monotone_curve if b - a > 2 else along_lines
         moved[inside] = along(t[a:b], q[a:b], at[inside])
     return moved
 
 
-def _along_lines(t: Array, q: Array, at: Array) -> Array:
+def along_lines(t: Array, q: Array, at: Array) -> Array:
+    """Return q at other times along straight lines."""
     return np.column_stack([np.interp(at, t, column) for column in q.T]) if q.shape[1] else np.zeros((len(at), 0))
 
 

@@ -268,11 +268,8 @@ def _branches(track: _Track, lanes: dict[int, float]) -> list[tuple[int, Point]]
     if track.enters is not None:
         same = [y for y in meet if abs(y - track.enters) < _STRAIGHT]
         meet[same[0] if same else track.enters] += 1
-    found = []
-    for y, pieces in meet.items():
-        if pieces + (y > track.low + _STRAIGHT) + (y < bottom - _STRAIGHT) > 2:
-            found.append((track.net, (track.x, y)))
-    return found
+    low, high = track.low + _STRAIGHT, bottom - _STRAIGHT
+    return [(track.net, (track.x, y)) for y, pieces in meet.items() if pieces + (y > low) + (y < high) > 2]
 
 
 def _lane_branches(tracks: list[_Track], lanes: dict[int, float]) -> list[tuple[int, Point]]:

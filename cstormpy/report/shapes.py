@@ -88,11 +88,20 @@ def _spread(count: int, height: float, pitch: float = _PITCH) -> list[float]:
     return [height / 2 + pitch * (k - (count - 1) / 2) for k in range(count)]
 
 
-def _ports(node: Node, width: float, height: float) -> tuple[list[Point], list[Point]]:
-    return (
-        [(0.0, y) for y in _spread(len(node.inputs), height)],
-        [(width, y) for y in _spread(len(node.outputs), height)],
-    )
+def _ports(node: Node, width: float, height: float, pitch: float = _PITCH) -> tuple[list[Point], list[Point]]:
+    left, right = (_spread(len(names), height, pitch) for names in (node.inputs, node.outputs))
+    return [(0.0, y) for y in left], [(width, y) for y in right]
+
+
+def _widest(names: list[str]) -> float:
+    return max((text_width(name, _PORT_SIZE) for name in names), default=0.0)
+
+
+def _names_inside(node: Node, inputs: list[Point], outputs: list[Point], width: float) -> str:
+    """Return the names of the ports, beside them."""
+    left = "".join(text(7.0, y, n, "p", "start") for (_, y), n in zip(inputs, node.inputs, strict=True) if n)
+    right = (text(width - 7.0, y, n, "p", "end") for (_, y), n in zip(outputs, node.outputs, strict=True) if n)
+    return left + "".join(right)
 
 
 def _rectangle(node: Node, width: float, height: float, radius: float = 4.0) -> str:
@@ -123,21 +132,17 @@ def _box(node: Node, symbol: str) -> Shape:
 def _titled(node: Node) -> Shape:
     """Return a box with its kind on top and the names of its ports inside."""
     title = _TITLES.get(node.kind) or _spoken(type(node.block).__name__)
-    left = max((text_width(name, _PORT_SIZE) for name in node.inputs), default=0.0)
-    right = max((text_width(name, _PORT_SIZE) for name in node.outputs), default=0.0)
+    left, right = _widest(node.inputs), _widest(node.outputs)
     width = max(text_width(title, 11.0) + 20.0, left + right + 34.0, 64.0)
     rows = max(len(node.inputs), len(node.outputs), 1)
     notes = _named_values(node)
     width = max([width, *(text_width(note, _PORT_SIZE) + 14.0 for note in notes)])
     below = 26.0 + _PITCH * rows
     height = below + (_NOTE_PITCH * len(notes) + 4.0 if notes else 0.0)
-    middle = 20.0 + _PITCH * rows / 2
-    inputs = [(0.0, middle + _PITCH * (k - (len(node.inputs) - 1) / 2)) for k in range(len(node.inputs))]
-    outputs = [(width, middle + _PITCH * (k - (len(node.outputs) - 1) / 2)) for k in range(len(node.outputs))]
+    inputs, outputs = _ports(node, width, 40.0 + _PITCH * rows)  # about the middle of what is below the title
     body = _rectangle(node, width, height, 6.0) + text(width / 2, 11.0, title, "t title")
     body += tag("path", d=f"M0 20H{number(width)}", class_="rule")
-    body += "".join(text(7.0, y, n, "p", "start") for (_, y), n in zip(inputs, node.inputs, strict=True) if n)
-    body += "".join(text(width - 7.0, y, n, "p", "end") for (_, y), n in zip(outputs, node.outputs, strict=True) if n)
+    body += _names_inside(node, inputs, outputs, width)
     if notes:
         body += tag("path", d=f"M0 {number(below - 3.0)}H{number(width)}", class_="rule")
     body += "".join(text(7.0, below + _NOTE_PITCH * (k + 0.5), note, "p", "start") for k, note in enumerate(notes))
@@ -152,25 +157,20 @@ def _named_values(node: Node) -> list[str]:
     >>> _named_values(Node(block, "controller", "", "controller", [], ["tau", "law", "phase"], "function"))
     ['phase: swing up, balance']
     """
-    lines = []
-    for port, names in zip(node.outputs, getattr(node.block, "value_names", None) or (), strict=False):
-        if names and len(names) > 1:
-            line = f"{port}: " if port else ""
-            lines.append(shortened(line + ", ".join(map(str, names)), _PORT_SIZE, _NOTE_WIDTH))
-    return lines
+    named = zip(node.outputs, getattr(node.block, "value_names", None) or (), strict=False)
+    lines = [(port and f"{port}: ") + ", ".join(map(str, names)) for port, names in named if names and len(names) > 1]
+    return [shortened(line, _PORT_SIZE, _NOTE_WIDTH) for line in lines]
 
 
 def _subsystem(node: Node) -> Shape:
     """Return the box of a closed subsystem, with its name inside."""
     label = shortened(node.name, _TEXT_SIZE, 150.0)
-    left = max((text_width(name, _PORT_SIZE) for name in node.inputs), default=0.0)
-    right = max((text_width(name, _PORT_SIZE) for name in node.outputs), default=0.0)
+    left, right = _widest(node.inputs), _widest(node.outputs)
     width, height = _sized(node, max(64.0, text_width(label, _TEXT_SIZE) + 30.0 + left + right), 44.0)
     inputs, outputs = _ports(node, width, height)
     body = tag("rect", x=0.0, y=0.0, width=width, height=height, rx=8.0, class_="group closed")
     body += text(left + (width - left - right) / 2, height / 2, label)
-    body += "".join(text(7.0, y, n, "p", "start") for (_, y), n in zip(inputs, node.inputs, strict=True) if n)
-    body += "".join(text(width - 7.0, y, n, "p", "end") for (_, y), n in zip(outputs, node.outputs, strict=True) if n)
+    body += _names_inside(node, inputs, outputs, width)
     return Shape(width, height, inputs, outputs, body, "")
 
 
@@ -313,7 +313,7 @@ def _screen(path: str) -> Callable[[Node], Shape]:
 
     def make(node: Node) -> Shape:
         names = ["" if re.fullmatch(r"u\d*", n) else n for n in node.inputs]  # those say nothing
-        named = max((text_width(n, _PORT_SIZE) for n in names), default=0.0)
+        named = _widest(names)
         indent = named + 6.0 if named else 0.0
         width, height = _sized(node, 52.0 + indent, 42.0)
         inputs, outputs = _ports(node, width, height)
@@ -329,8 +329,7 @@ def _screen(path: str) -> Callable[[Node], Shape]:
 def _bar(node: Node) -> Shape:
     """Return the bar that joins or splits signals."""
     height = max(34.0, 15.0 * max(len(node.inputs), len(node.outputs)) + 6.0)
-    inputs = [(0.0, y) for y in _spread(len(node.inputs), height, 15.0)]
-    outputs = [(8.0, y) for y in _spread(len(node.outputs), height, 15.0)]
+    inputs, outputs = _ports(node, 8.0, height, 15.0)
     return Shape(8.0, height, inputs, outputs, tag("rect", width=8.0, height=height, rx=1, class_="bar"), _name(node))
 
 

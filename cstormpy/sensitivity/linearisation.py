@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
-from cstormpy.arguments import entries
 from cstormpy.arrays import Array, Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.charts import LONGEST, shortened
-from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, read_samples
-from cstormpy.errors import InvalidValue, UnknownName, unknown_name
+from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, coordinates_of, read_samples
+from cstormpy.errors import InvalidValue, unknown_name
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -156,8 +155,7 @@ def trim(
     q = np.zeros(mech.n) if guess is None else checks.array(guess, (mech.n,), "guess").copy()
     small = checks.positive(tolerance, "tolerance")
     given = _given_torques(mech, tau)
-    held = _held(mech, hold)
-    free = np.array([name not in held for name in mech.names], dtype=bool)
+    free = ~np.isin(np.arange(mech.n), coordinates_of(mech, hold, "hold"))
     # a motor whose torque is not given holds whatever comes, and is no equation
     rows = np.array([name in given for name in mech.names], dtype=bool) | ~mech.actuated_mask
     wanted = np.array([given.get(name, 0.0) for name in mech.names])
@@ -181,16 +179,6 @@ def _given_torques(mech: Linkage, tau: Any) -> dict[str, float]:
     count = len(mech.actuated)
     numbers = checks.array(tau, (count,), f"tau (for {', '.join(mech.actuated) or 'no joint'})")
     return dict(zip(mech.actuated, numbers.tolist(), strict=True))
-
-
-def _held(mech: Linkage, hold: Iterable[str]) -> set[str]:
-    held: set[str] = set()
-    for name in [hold] if isinstance(hold, str) else entries(hold, "hold", "names of joints"):
-        try:
-            held.update(mech.names[k] for k in mech.joint_indices(name))
-        except UnknownName as error:
-            raise UnknownName(f"hold: {error}") from None
-    return held
 
 
 def _search(

@@ -102,10 +102,7 @@ def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
         watch = [b[i] for b in watch for i in range(b.nout)] if watch and isinstance(watch[0], Block) else watch
     if isinstance(watch, (Block, Plug)) or not isinstance(watch, Iterable) or getattr(watch, "ndim", 1) == 0:
         watch = [watch]
-    signals = []
-    for item in watch:
-        signals.extend(_find(bd, item, what))
-    return signals
+    return [signal for item in watch for signal in _find(bd, item, what)]
 
 
 def _find(bd: Any, item: Any, what: str) -> list[Signal]:

@@ -13,7 +13,7 @@ import csv
 import io
 import keyword
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -71,11 +71,7 @@ def columns_of(name: str, values: Any) -> dict[str, Array]:
 
 
 def _write_npz(
-    file: BinaryIO,
-    columns: Mapping[str, Array],
-    units: Mapping[str, str],
-    held: Collection[str] = (),
-    captions: str = "",
+    file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str], captions: str
 ) -> None:
     names, known = np.array(list(columns)), np.array([units.get(name, "") for name in columns])
     data = np.column_stack(list(columns.values()))
@@ -83,13 +79,7 @@ def _write_npz(
     np.savez_compressed(file, names=names, units=known, data=data, held=last, captions=np.array([captions]))
 
 
-def _write_csv(
-    file: BinaryIO,
-    columns: Mapping[str, Array],
-    units: Mapping[str, str],
-    held: Collection[str] = (),
-    captions: str = "",
-) -> None:
+def _write_csv(file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], *_: object) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text)
     writer.writerow([f"{name} [{units[name]}]" if units.get(name) else name for name in columns])
@@ -98,11 +88,7 @@ def _write_csv(
 
 
 def _write_mat(
-    file: BinaryIO,
-    columns: Mapping[str, Array],
-    units: Mapping[str, str],
-    held: Collection[str] = (),
-    captions: str = "",
+    file: BinaryIO, columns: Mapping[str, Array], units: Mapping[str, str], held: Collection[str], captions: str
 ) -> None:
     from scipy.io import savemat
 
@@ -115,8 +101,7 @@ def _write_mat(
     content["units"] = np.array([units.get(name, "") for name in columns], dtype=object)
     if held:
         content["held"] = np.array([name for name in columns if name in held], dtype=object)
-    if captions:
-        content["captions"] = np.array([captions], dtype=object)
+    content["captions"] = np.array([captions], dtype=object)
     savemat(file, content, oned_as="column", long_field_names=True)
 
 
@@ -140,7 +125,7 @@ def _variables(names: list[str]) -> dict[str, str]:
     return found
 
 
-WRITERS = {".npz": _write_npz, ".csv": _write_csv, ".mat": _write_mat}
+WRITERS: dict[str, Callable[..., None]] = {".npz": _write_npz, ".csv": _write_csv, ".mat": _write_mat}
 """Writers of a file by the ending of its name: of columns, the times first, the units of those that have one, which
 are held from one row to the next, and captions as a text."""
 

@@ -137,7 +137,7 @@ class Artist:
                 self._support(painter, self.camera.project(foot))
         painter.setPen(QPen(QColor("#aab4c0"), self._thick, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
         for polyline in drawing.base:
-            self._polyline(painter, polyline)
+            painter.drawPolyline(QPolygonF([QPointF(x, y) for x, y in self.camera.project(polyline)[:, :2]]))
 
     def _foot(self, painter: QPainter, at: Array) -> None:
         """Draw a disc that lies on the floor."""
@@ -308,9 +308,6 @@ class Artist:
     def _line(self, painter: QPainter, a: Array, b: Array, colour: QColor, width: float) -> None:
         painter.setPen(QPen(colour, width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
         self._segment(painter, a, b)
-
-    def _polyline(self, painter: QPainter, points: Array) -> None:
-        painter.drawPolyline(QPolygonF([QPointF(x, y) for x, y in self.camera.project(points)[:, :2]]))
 
     def _arrow(self, painter: QPainter, a: QPointF, b: QPointF, colour: QColor, width: float) -> None:
         painter.setPen(QPen(colour, width))

@@ -97,7 +97,8 @@ def _folded(angle: Any) -> Any:
 def _kind_of_inputs(b: Any) -> str:
     """Return "truths" of a SUM whose first two signals are NumPy's truth values."""
     first = [slot.value for slot in b._inport_slots[:2]]
-    return "truths" if len(first) > 1 and all(map(_is_numpy_truth, first)) else ""
+    truths = all(isinstance(value, (np.bool_, np.ndarray)) and value.dtype.kind == "b" for value in first)
+    return "truths" if len(first) > 1 and truths else ""
 
 
 @output("bdsim.blocks.functions.Sum", kind_of_inputs=_kind_of_inputs)
@@ -113,10 +114,6 @@ def _sum(b: Any, t: Any, u: Signals, x: Any) -> Signals:
         return [_WRAPS[b.mode[0]](total)]
     wrapped = [_WRAPS[mode](row) for mode, row in zip(b.mode, total, strict=True)]
     return [np.reshape(wrapped[0], ()) if np.size(total) == 1 else np.stack([np.asarray(row) for row in wrapped])]
-
-
-def _is_numpy_truth(value: Any) -> bool:
-    return isinstance(value, (np.bool_, np.ndarray)) and value.dtype.kind == "b"
 
 
 @fails("bdsim.blocks.functions.Prod")

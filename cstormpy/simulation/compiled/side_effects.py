@@ -35,7 +35,8 @@ class Reached:
 
     def __init__(self, roots: Sequence[Any]) -> None:
         self.objects = reachable(list(roots))
-        found = self.objects + (_common_generators() if roots else [])
+        common = [random.random.__self__, np.random.random.__self__]  # type: ignore[attr-defined]
+        found = self.objects + (common if roots else [])
         self._before = [(each, kept) for each in found if (kept := _kept(each)) is not None]
         self._iterator = next((each for each in found if isinstance(each, Iterator)), None)
 
@@ -47,11 +48,6 @@ class Reached:
                 _put_back(each, kept)
                 changed = changed or _said(each)
         return changed
-
-
-def _common_generators() -> list[Any]:
-    """Return the random generators behind the functions of `random` and `numpy.random`."""
-    return [random.random.__self__, np.random.random.__self__]  # type: ignore[attr-defined]
 
 
 def _state_of(generator: Any, new: Any = None) -> Any:

@@ -364,7 +364,7 @@ def _held(value: Any) -> Any:
 def described(value: Any) -> Any:
     """Return what is seen of an attribute beside numbers."""
     if isinstance(value, Mechanism):
-        return Mechanism  # see `Twins.fits`
+        return Mechanism  # see `Structure.looks_the_same`
     if is_number(value):
         return float
     if is_numbers(value):

@@ -15,6 +15,7 @@ import math
 import os
 import types
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,6 @@ from cstormpy.graph.arrays import Symbols
 from cstormpy.simulation.compiled.fingerprints import codes_within
 from cstormpy.simulation.compiled.symbolic_numpy import IN_PLACE, Number, refusing
 
-
-def _to_whole(primitive: primitives.Primitive) -> Callable[[Any], Any]:
-    return lambda x: x.whole(primitive)
-
-
 _AS_NUMPY: dict[str, Callable[..., Any]] = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
     "atan2": np.arctan2, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp": np.exp, "expm1": np.expm1,
@@ -37,7 +33,7 @@ _AS_NUMPY: dict[str, Callable[..., Any]] = {
     "atanh": np.arctanh, "log2": np.log2, "log10": np.log10, "exp2": np.exp2, "cbrt": np.cbrt, "degrees": np.degrees,
     "radians": np.radians, "copysign": np.copysign, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
 }  # fmt: skip
-_AS_NUMPY |= {name: _to_whole(getattr(primitives, name.upper())) for name in ("floor", "ceil", "trunc")}
+_AS_NUMPY |= {name: methodcaller("whole", getattr(primitives, name.upper())) for name in ("floor", "ceil", "trunc")}
 _AS_NUMPY = {name: function for name, function in _AS_NUMPY.items() if hasattr(math, name)}  # since Python 3.11 all
 
 

@@ -6,6 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined _WIN32
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
 enum { VR_INPUTS = 1, VR_OUTPUTS = VR_INPUTS + NU, VR_PARAMETERS = VR_OUTPUTS + NY, VR_STATES = VR_PARAMETERS + NPAR,
        VR_SOLVER = VR_STATES + NX, VR_END = VR_SOLVER + NSOLVER };
 
@@ -226,11 +232,15 @@ static void look(State *s, double until) {
     s->stale = 1;
 }
 
-/* Go on for a time, ticks at its end left to the next step; where that fails all is as before. */
-static int step(State *s, double duration) {
-    State before = *s;
-    double end = s->t + duration;
-    int failed = refresh(s);
+/* Go on for a time from now, ticks at its end left to the next step; where that fails all is as before. */
+static int step(State *s, double now, double duration) {
+    State before;
+    double end = now + duration;
+    int failed;
+    if (s->t != now) s->stale = 1;
+    s->t = now;
+    before = *s;
+    failed = refresh(s);
     if (!failed && !s->begun) {
         failed = shut(s, s->t, s->x, s->xd);
         s->stale = 1;
@@ -251,6 +261,7 @@ static int step(State *s, double duration) {
 }
 
 static const char *reason_of(int failed) {
+    if (failed == NO_SUCH) return "there is no such number, or it cannot be set now";
     if (failed == NOT_FINITE) return "a state is not finite: take shorter steps";
     if (failed == OPENED) return "a loop of a mechanism is open: start with a closed state, take shorter steps";
     if (failed == TOO_SHORT) return "no step is short enough for the tolerances";
@@ -281,4 +292,17 @@ static int set_number(State *s, unsigned vr, double value, int initializing) {
     else return NO_SUCH;
     s->stale = 1;
     return 0;
+}
+
+static int get_numbers(State *s, const unsigned vr[], size_t n, double value[]) {
+    size_t k;
+    int failed = 0;
+    for (k = 0; k < n && !failed; k++) failed = get_number(s, vr[k], value + k);
+    return failed;
+}
+static int set_numbers(State *s, const unsigned vr[], size_t n, const double value[], int initializing) {
+    size_t k;
+    int failed = 0;
+    for (k = 0; k < n && !failed; k++) failed = set_number(s, vr[k], value[k], initializing);
+    return failed;
 }

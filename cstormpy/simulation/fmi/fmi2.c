@@ -2,12 +2,6 @@
 #include "model.h"
 #include "core.h"
 
-#if defined _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
-
 typedef void *fmi2Component;
 typedef enum { fmi2OK, fmi2Warning, fmi2Discard, fmi2Error, fmi2Fatal, fmi2Pending } fmi2Status;
 typedef void (*Logger)(void *environment, const char *instance, fmi2Status status, const char *category,
@@ -27,8 +21,7 @@ typedef struct {
 static fmi2Status told(Instance *c, int failed) {
     if (!failed) return fmi2OK;
     if (c->callbacks.logger)
-        c->callbacks.logger(c->callbacks.environment, c->name, fmi2Error, "logStatusError", "%s",
-                            failed == NO_SUCH ? "there is no such number, or it cannot be set now" : reason_of(failed));
+        c->callbacks.logger(c->callbacks.environment, c->name, fmi2Error, "logStatusError", "%s", reason_of(failed));
     return fmi2Error;
 }
 
@@ -81,17 +74,10 @@ EXPORT fmi2Status fmi2Reset(fmi2Component c) {
 }
 
 EXPORT fmi2Status fmi2GetReal(fmi2Component c, const unsigned vr[], size_t n, double value[]) {
-    size_t k;
-    int failed = 0;
-    for (k = 0; k < n && !failed; k++) failed = get_number(&((Instance *)c)->state, vr[k], value + k);
-    return told(c, failed);
+    return told(c, get_numbers(&((Instance *)c)->state, vr, n, value));
 }
 EXPORT fmi2Status fmi2SetReal(fmi2Component c, const unsigned vr[], size_t n, const double value[]) {
-    Instance *i = c;
-    size_t k;
-    int failed = 0;
-    for (k = 0; k < n && !failed; k++) failed = set_number(&i->state, vr[k], value[k], i->initializing);
-    return told(c, failed);
+    return told(c, set_numbers(&((Instance *)c)->state, vr, n, value, ((Instance *)c)->initializing));
 }
 
 #define OTHER(NAME, TYPE)                                                                                              \
@@ -141,11 +127,8 @@ EXPORT fmi2Status fmi2DeSerializeFMUstate(fmi2Component c, const char bytes[], s
 }
 
 EXPORT fmi2Status fmi2DoStep(fmi2Component c, double now, double duration, int no_earlier) {
-    Instance *i = c;
     (void)no_earlier;
-    if (i->state.t != now) i->state.stale = 1;
-    i->state.t = now;
-    return told(c, step(&i->state, duration));
+    return told(c, step(&((Instance *)c)->state, now, duration));
 }
 
 EXPORT fmi2Status fmi2CancelStep(fmi2Component c) { (void)c; return fmi2Error; }

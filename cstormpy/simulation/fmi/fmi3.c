@@ -4,12 +4,6 @@
 #include "model.h"
 #include "core.h"
 
-#if defined _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
-
 typedef void *fmi3Instance;
 typedef enum { fmi3OK, fmi3Warning, fmi3Discard, fmi3Error, fmi3Fatal } fmi3Status;
 typedef void (*Logger)(void *environment, fmi3Status status, const char *category, const char *message);
@@ -22,9 +16,7 @@ typedef struct {
 
 static fmi3Status told(Instance *c, int failed) {
     if (!failed) return fmi3OK;
-    if (c->logger)
-        c->logger(c->environment, fmi3Error, "logStatusError",
-                  failed == NO_SUCH ? "there is no such number, or it cannot be set now" : reason_of(failed));
+    if (c->logger) c->logger(c->environment, fmi3Error, "logStatusError", reason_of(failed));
     return fmi3Error;
 }
 
@@ -76,17 +68,11 @@ EXPORT fmi3Status fmi3Reset(fmi3Instance c) {
     return fmi3OK;
 }
 EXPORT fmi3Status fmi3GetFloat64(fmi3Instance c, const uint32_t vr[], size_t n, double value[], size_t values) {
-    size_t k;
-    int failed = n == values ? 0 : NO_SUCH;
-    for (k = 0; k < n && !failed; k++) failed = get_number(&((Instance *)c)->state, vr[k], value + k);
-    return told(c, failed);
+    return told(c, n == values ? get_numbers(&((Instance *)c)->state, vr, n, value) : NO_SUCH);
 }
 EXPORT fmi3Status fmi3SetFloat64(fmi3Instance c, const uint32_t vr[], size_t n, const double value[], size_t values) {
     Instance *i = c;
-    size_t k;
-    int failed = n == values ? 0 : NO_SUCH;
-    for (k = 0; k < n && !failed; k++) failed = set_number(&i->state, vr[k], value[k], i->initializing);
-    return told(c, failed);
+    return told(c, n == values ? set_numbers(&i->state, vr, n, value, i->initializing) : NO_SUCH);
 }
 EXPORT fmi3Status fmi3GetFMUState(fmi3Instance c, void **state) {
     if (!*state) *state = malloc(sizeof(State));
@@ -126,9 +112,7 @@ EXPORT fmi3Status fmi3DoStep(fmi3Instance c, double now, double duration, bool n
     Instance *i = c;
     int failed;
     (void)no_earlier;
-    if (i->state.t != now) i->state.stale = 1;
-    i->state.t = now;
-    failed = step(&i->state, duration);
+    failed = step(&i->state, now, duration);
     *event = *terminate = *early = false;
     *last = i->state.t;
     return told(c, failed);

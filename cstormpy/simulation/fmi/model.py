@@ -11,7 +11,7 @@ import numpy as np
 from cstormpy.arguments import positive
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
-from cstormpy.graph.printing import unwritten_in_c
+from cstormpy.graph.printing import number_text, unwritten_in_c
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.external import refuse_more_than_samples
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, labels, named_once, places_of
@@ -221,7 +221,7 @@ def _header(
         "CLOSES": int(program.closes),
     }  # fmt: skip
     weights = np.zeros(method.stages + 1) if method.E is None else method.E
-    stages = ", ".join("{" + ", ".join(_number(a) for a in row) + "}" for row in method.A)
+    stages = ", ".join("{" + ", ".join(map(number_text, row)) + "}" for row in method.A)
     blocks = ", ".join(_text(f"block {name!r} fails") for name in program.blocks) or '""'
     lines = [
         "/* The equations of a diagram, and the numbers in them. */",
@@ -275,17 +275,12 @@ def _clocks(program: Program, sampled: Array, jumps: list[tuple[float, Any]]) ->
 
 
 def _doubles(name: str, values: Any) -> str:
-    listed = ", ".join(_number(x) for x in values) or "0.0"
+    listed = ", ".join(map(number_text, values)) or "0.0"
     return f"static const double {name}[] = {{{listed}}};"
 
 
 def _whole(name: str, values: list[int]) -> str:
     return f"static const int {name}[] = {{{', '.join(map(str, values)) or '0'}}};"
-
-
-def _number(x: Any) -> str:
-    text = repr(float(x))
-    return {"inf": "INFINITY", "-inf": "-INFINITY", "nan": "NAN"}.get(text, text)
 
 
 def _text(text: str) -> str:

@@ -250,6 +250,14 @@ def test_states_and_references_are_looked_at():
             mpc(*states)
 
 
+def test_the_numbers_of_a_programme_are_not_set_in_vain():
+    mpc = PredictiveController([[0.9]], [[1.0]], low=-1.0)
+    for name in ("Q", "low", "penalty", "horizon"):
+        with pytest.raises(AttributeError, match=f"'{name}' cannot be set later, make another controller with it"):
+            setattr(mpc, name, 0.5)
+    assert pickle.loads(pickle.dumps(mpc))([3.0]).tolist() == [-1.0]
+
+
 def test_what_the_solver_gives_up_is_said(monkeypatch):
     """With limits of inputs alone there is none that cannot be kept."""
     mpc = PredictiveController([[1.0]], [[1.0]], horizon=3, low=-1, high=1)

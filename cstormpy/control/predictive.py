@@ -42,6 +42,7 @@ from cstormpy.control.goal import goal_posture, periods, wrapped
 from cstormpy.control.lqr import weights
 from cstormpy.control.posture_law import brought_near, turned_back
 from cstormpy.errors import BlockError, InvalidValue
+from cstormpy.values import FrozenError
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -201,6 +202,12 @@ class PredictiveController:
         self._limited = np.isfinite(x_low) | np.isfinite(x_high) | weighed  # these are elsewhere after a turn
         self._condense()
         self._model: Any = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Refuse other numbers once the programme is written down."""
+        if "_model" in vars(self) and not name.startswith("_"):
+            raise FrozenError(f"PredictiveController: {name!r} cannot be set later, make another controller with it")
+        super().__setattr__(name, value)
 
     @classmethod
     def of_mechanism(

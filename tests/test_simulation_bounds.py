@@ -173,6 +173,11 @@ def test_limits_that_cannot_be_are_refused(sim):
         sim.run(limited(sim, cosine, max=math.nan), T=1.0)
     out = sim.run(limited(sim, cosine, x0=0.2, min=0.2, max=0.2), T=4.0)
     assert np.all(out.x == 0.2)
+    bd = limited(sim, cosine, max=1.0)
+    for later, says in (("x", "real numbers, got the text"), (10**400, "finite numbers"), ([1, 2], "1 number, got 2")):
+        bd["I"].max = later
+        with pytest.raises(cs.CstormError, match=f"block 'I': max: expected {says}"):
+            sim.run(bd, T=1.0)
 
 
 def test_derivatives_go_through_reaching_and_leaving_a_limit(sim):

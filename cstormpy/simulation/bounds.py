@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from bdsim.blocks.continuous import Integrator
 
-from cstormpy.arrays import Array
-from cstormpy.errors import InvalidValue, NonFinite
+from cstormpy.arrays import Array, real_array
+from cstormpy.errors import InvalidValue, NonFinite, ShapeError
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.bdsim_blocks import is_of
 
@@ -30,10 +30,19 @@ def is_bounded(block: Any) -> bool:
 
 def bounds_of(block: Any) -> tuple[Array, Array]:
     """Return the least and the greatest value of each state of a block, infinite where there is none."""
-    least = -np.inf if block.min is None else block.min
-    most = np.inf if block.max is None else block.max
-    low, high = (np.broadcast_to(np.asarray(v, dtype=float), block.nstates) for v in (least, most))
-    return low, high
+    return _each(block, "min", -np.inf), _each(block, "max", np.inf)
+
+
+def _each(block: Any, name: str, none: float) -> Array:
+    """Return a limit of each state, from one for all or one for each."""
+    value, n = getattr(block, name), block.nstates
+    if value is None:
+        return np.full(n, none)
+    found = real_array(value, f"block {str(block.name)!r}: {name}", finite=False)
+    if found.size not in (1, n):
+        more = f" or {n}" if n > 1 else ""
+        raise ShapeError(f"block {str(block.name)!r}: {name}: expected 1 number{more}, got {found.size}")
+    return np.broadcast_to(found.ravel(), n)
 
 
 def bounded_states(block: Any) -> list[tuple[bool, bool]]:

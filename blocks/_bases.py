@@ -87,11 +87,11 @@ class Ported:
         if isinstance(value, (Block, Plug)) and name not in inputs:
             unknown = unknown_name(f"block {label(self)!r}: input", name, inputs, UnknownAttribute)
             raise UnknownAttribute(f"{unknown}{_remedy(self, name)}")
-        given = self.__dict__.get("_given")
-        if given is not None and name in given.only_made_with and name not in inputs:
-            given.refuse(self, [name])
         if name in outputs and name not in inputs:
             raise InvalidType(f"block {label(self)!r}: {name!r} is an output, which cannot be set")
+        given = self.__dict__.get("_given")
+        if given is not None and name not in inputs and not given.may_set(self, name):
+            raise unknown_name(f"block {label(self)!r}: attribute", name, given.settable(self), UnknownAttribute)
         super().__setattr__(name, value)
 
     def _tune(self, *names: str) -> None:

@@ -89,6 +89,14 @@ def test_numbers_that_a_filter_was_given_in_short_are_taken_so_later():
     np.testing.assert_allclose(found[1], found[0], atol=1e-12)
 
 
+def test_what_a_block_has_not_is_not_set_in_vain():
+    bd = cs.Simulation(graphics=False, progress=False).blockdiagram()
+    pid = bd.PIDCONTROLLER(P=1.0, name="pid")
+    for name, says in (("Kp", "there are 'P', 'I', 'D'"), ("lows", "did you mean 'low'")):
+        with pytest.raises(AttributeError, match=f"block 'pid': attribute '{name}' does not exist; {says}"):
+            setattr(pid, name, 2.0)
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "name", "at_once"),
     [

@@ -82,6 +82,18 @@ class GivenArguments:
         """Give the copy of a block the very arguments; those of the one do not become those of the other."""
         return copy.copy(self)
 
+    def may_set(self, block: Any, name: str) -> bool:
+        """Tell whether a block of ours has an attribute; refuse one that is read only where it is made."""
+        if name in self.only_made_with:
+            self.refuse(block, [name])
+        return name in vars(block) or hasattr(type(block), name) or not type(block).__module__.startswith("cstormpy.")
+
+    def settable(self, block: Any) -> list[str]:
+        """Return the names of what may be set in a block."""
+        return [
+            name for name in self._bound.signature.parameters if name in vars(block) or _is_settable(type(block), name)
+        ]
+
     def refuse(self, block: Any, names: Iterable[str]) -> None:
         """Refuse to set what is read where the block is made: nothing would change."""
         for name in names:

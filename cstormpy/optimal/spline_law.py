@@ -89,7 +89,8 @@ def swing_up(
     """
     mech = mechanism_of(mech, "spline").with_drive(active=())
     wanted = upright(mech) if goal is None else checks.array(goal, (mech.n,), "goal")
-    begin = _hanging(mech, wanted) if start is None else checks.array(start, (mech.n,), "start")
+    hanging = np.where(mech.actuated_mask, wanted, wanted - math.pi)
+    begin = hanging if start is None else checks.array(start, (mech.n,), "start")
     most = None if limit is None else np.broadcast_to(np.asarray(limit, dtype=np.float64), (len(mech.actuated),))
     lasts, count = checks.positive(duration, "duration"), checks.count(points, "points")
     problem = swing_up_problem(mech, wanted, begin, lasts, most, count)
@@ -98,12 +99,6 @@ def swing_up(
     )
     (solution,), _ = solved(problem.replace(exact=True), made_by, lambda: [_search(problem, made_by)], keep=keep)
     return solution
-
-
-def _hanging(mech: Mechanism, goal: Array) -> Array:
-    """Return the posture opposite to the goal: joints without motor turned by half a turn."""
-    turned = np.where(mech.actuated_mask, goal, goal - math.pi)
-    return np.asarray(turned)
 
 
 def _search(problem: Problem, made_by: Mapping[str, Any]) -> Solution:

@@ -6,7 +6,6 @@ No adaptive solver gets on behind one: what it takes for its error is the noise,
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -91,16 +90,10 @@ def _same(a: Any, b: Any) -> bool:
 
 def _told(block: Any, end: str) -> str:
     """Return what is said of such a block, with what it does to the run, and what to do."""
-    behind = next(_behind(block), None)
+    behind = next((w.end.block for w in getattr(block._bd, "wirelist", ()) if w.start.block is block), None)
     place = f" between it and {describe(behind)}" if behind is not None else " behind it"
     return (
         f"{describe(block)}: gives different values for the same time, as a random number does, {end}. Sample it: put "
         f"bd.ZOH(bd.clock(0.01, 's')){place}, so that it is asked once at each tick; or let {written(block)} depend on "
         "the time alone, as a table of random numbers does"
     )
-
-
-def _behind(block: Any) -> Iterator[Any]:
-    for wire in getattr(block._bd, "wirelist", ()):
-        if wire.start.block is block:
-            yield wire.end.block

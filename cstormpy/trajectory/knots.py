@@ -84,9 +84,9 @@ def knots_of_kind(knots: Any, count: int | None, degree: int, interval: tuple[fl
     return check_knots(knots, degree)
 
 
-def check_degree(degree: int) -> int:
-    """Return a degree that a curve can have."""
-    return whole_number(degree, "degree", 1, MOST_DEGREE)
+def check_degree(degree: int) -> None:
+    """Refuse a degree that no curve can have."""
+    whole_number(degree, "degree", 1, MOST_DEGREE)
 
 
 def check_knots(knots: ArrayLike, degree: int) -> Array:

@@ -59,7 +59,8 @@ class CompiledRun(Run):
         """Stand at the start, the diagram translated."""
         super().begin(t, x, step)
         try:
-            self._translate()
+            self._prepare()
+            self._begin_compiled()
         except NotTranslated as error:
             self.diagram.derivative(t, x)  # what is wrong in any engine is said as by any
             self.observation.check_finite(t)
@@ -68,11 +69,6 @@ class CompiledRun(Run):
             self._fall_back(error)
 
     # the compiled function
-
-    def _translate(self) -> None:
-        """Have the diagram as compiled function from where the run stands on."""
-        self._prepare()
-        self._begin_compiled()
 
     def _prepare(self) -> None:
         """Have what is kept of the diagram, with the numbers of now."""

@@ -108,8 +108,8 @@ class SweepRuns:
             self.message = "interrupted"
         return not self.message
 
-    def go(self, todo: Iterable[int], executor: Executor | None, count: int, first: Worker, progress: bool) -> bool:
-        """Carry out runs; return whether all were, and else say in `message` why not.
+    def go(self, todo: Iterable[int], executor: Executor | None, count: int, first: Worker, progress: bool) -> None:
+        """Carry out runs; where not all were, `message` says why.
 
         `first` is a worker that is there already, for one of the threads.
         """
@@ -135,7 +135,6 @@ class SweepRuns:
                 self._end(pool, crew)
         if self._interrupts.pressed:
             self.message = "interrupted"
-        return not self.message
 
     def _hand_out(self, pool: Executor, size: int, count: int, crew: ThreadWorkers | None) -> None:
         while len(self._pending) < _AHEAD * count:

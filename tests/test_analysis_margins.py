@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.linalg import expm, solve_continuous_are
+from scipy.linalg import expm, solve_continuous_are, solve_discrete_are
 
 import cstormpy as cs
 from cstormpy import diagrams
@@ -171,6 +171,29 @@ def test_a_loop_of_two_rates_is_cut_where_one_clock_samples(sim):
     for at in ("total", "side1", "plant"):
         with pytest.raises(DiagramError, match=r"margins: at: what is cut moves or ticks between the ticks at 0, 0.1"):
             sim.margins(bd, at=[at])
+
+
+def test_a_loop_with_a_filter_is_cut_before_the_hold_that_both_read(sim):
+    """At a tick the filter reads what was held before; cut behind the hold, it was told to cut where a clock holds."""
+    T, K = 0.1, np.array([[2.0, 1.5]])
+    A, B, C = np.array([[1.0, T], [0.0, 1.0]]), np.array([[T * T / 2], [T]]), np.array([[1.0, 0.0]])
+    bd = sim.blockdiagram()
+    clock = bd.clock(T)
+    P = solve_discrete_are(A.T, C.T, Q := np.diag([1e-3, 1e-2]), R := np.eye(1) * 1e-2)
+    L = P @ C.T / (P[0, 0] + R)
+    made, hold = bd.KALMAN(clock, A, B, C, Q, R, held=True, name="filter"), bd.ZOH(clock, name="hold")
+    plant, law = bd.STATESPACE([[0, 1], [0, 0]], [[0], [1]], C), bd.GAIN(-K, premul=True, name="law")
+    for wire in ((plant, made.measured), (made, law), (law, hold), (hold, plant, made.u)):
+        bd.connect(*wire)
+    with pytest.raises(DiagramError, match="of a ZOH that other blocks of its clock read too at what goes into it"):
+        sim.margins(bd, at=["hold"])
+    found, left = sim.margins(bd, at=["law"]), np.eye(2) - L @ C
+    for factor, stable in ((0.999, True), (1.001, False)):
+        gain = found.gain[0, 1] * factor * K  # x and the prediction, from tick to tick
+        loop = np.block(
+            [[A - B @ gain @ L @ C, -B @ gain @ left], [A @ L @ C - B @ gain @ L @ C, (A - B @ gain) @ left]]
+        )
+        assert (np.abs(np.linalg.eigvals(loop)).max() < 1.0) == stable
 
 
 def test_loops_are_stable_but_for_what_they_do_not_move():

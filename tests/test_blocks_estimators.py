@@ -147,6 +147,24 @@ def test_the_extended_filter_follows_rotation_vectors_that_a_run_recentres(engin
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_derivatives_through_a_filter_do_not_depend_on_how_small_its_covariances_are(engine):
+    """Differences moved those of 1e-8 by a hundred times their size. All by one factor, the gain is the same."""
+    sim, found = cs.Simulation(engine=engine, live=False, progress=False), []
+    for size in (1.0, 1e-6):
+        bd = sim.blockdiagram()
+        clock = bd.clock(H)
+        made = bd.KALMAN(clock, A, B, C, size * Q, size * R, P0=size * P0, x0=[0.2, 0.0], name="filter")
+        bd.connect(bd.CONSTANT(0.3), made.u)
+        bd.connect(bd.NOISE(clock, std=0.1, seed=1), made.measured)
+        bd.connect(made, bd.NULL())
+        names, last = ["filter.R[0,0]", "filter.Q[0,0]"], lambda out: out.signal("filter")[-1, 0]
+        slopes = sim.gradient(bd, last, names, T=0.51, watch=["filter"])
+        found.append(size * slopes.gradient)
+        assert slopes.differenced == []
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_the_extended_filter_estimates_closed_mechanisms(engine):
     """Interpreted runs failed where a correction, or noise, opens the loops a little."""
     mech, H = library.four_bar(damping=0.05), 0.01

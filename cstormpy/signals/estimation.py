@@ -22,9 +22,24 @@ def corrected(x: Array, P: Array, innovation: Array, C: Array, R: Array) -> tupl
     >>> x.tolist(), P.tolist()
     ([0.5], [[0.5]])
     """
-    gain = P @ C.T @ np.linalg.inv(C @ P @ C.T + R)
+    gain = P @ C.T @ definite_inverse(C @ P @ C.T + R)
     left = np.eye(len(x)) - gain @ C
     return x + gain @ innovation, left @ P @ left.T + gain @ R @ gain.T
+
+
+def definite_inverse(S: Array) -> Array:
+    """Return the inverse of a symmetric positive definite matrix, whose rows need no exchange: nothing is chosen.
+
+    >>> definite_inverse(np.array([[2.0, 4.0], [4.0, 10.0]])).tolist()
+    [[2.5, -1.0], [-1.0, 0.5]]
+    """
+    n = len(S)
+    both = np.concatenate([S, np.eye(n)], axis=1)
+    for k in range(n):
+        row = both[k : k + 1] / both[k, k]
+        above, below = (part - part[:, k : k + 1] * row for part in (both[:k], both[k + 1 :]))
+        both = np.concatenate([above, row, below])
+    return both[:, n:]
 
 
 def predicted_covariance(P: Array, F: Array, Q: Array) -> Array:

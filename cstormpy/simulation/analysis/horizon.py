@@ -361,14 +361,25 @@ class _TangentRun(LocatingRun):
             self.diagram.sample(clocks, self.t, self.x)
             self._bounds()
             fill_samples(self.steps_of.z, self.program, self.diagram)
-            self.steps_of.evaluate(self.t, self.x, self.dx)
-            ticking = {b for clock in clocks for b in clock.blocklist}
-            updates = [(part, self._next_tangents(b, part)) for b, part in self.program.sampled if b in ticking]
-            for part, tangents in updates:
+            for part, tangents in self._ticked(clocks):
                 self.steps_of.dz[:, part] = tangents
             self._hold_tangents()
         self._stale = self._stale or any(callable(s) and not isinstance(s, Clock) and not is_jump(s) for s in sources)
         super()._serve(sources)
+
+    def _ticked(self, clocks: list[Clock]) -> list[tuple[slice, Array]]:
+        """Return where in z what ticks stands, and the derivatives (k, nz) of what that is afterwards."""
+        s, p, asked = self.steps_of, self.program, {b for clock in clocks for b in clock.blocklist}
+        flags = [p.flags[clock] for clock in clocks if clock.blocklist]
+        before, s.z[flags] = s.z[flags], 1.0
+        failed = s.evaluate(self.t, self.x, self.dx)[0]
+        s.z[flags] = before
+        found = []
+        for clock, part, first in p.clocks:
+            if clock in clocks and not failed:
+                found.append((part, s.dout[:, first : first + part.stop - part.start].copy()))
+                asked.difference_update(clock.blocklist)
+        return found + [(part, self._next_tangents(b, part)) for b, part in p.sampled if b in asked]
 
     def _hold_tangents(self) -> None:
         """Keep the derivatives of the outputs that are held from now on, after they were computed."""
@@ -443,7 +454,9 @@ class _TangentRun(LocatingRun):
             dy.append(dsignals[:, :, first:last].reshape(len(t), dx.shape[1], *shape))
             first = last
         differenced = list(dict.fromkeys(self.program.differenced))
-        differenced += [(str(b.name), "what it does at a tick") for b, _ in self.program.sampled]
+        written = {b for clock, _, _ in self.program.clocks for b in clock.blocklist}
+        asked = [b for b, _ in self.program.sampled if b not in written]
+        differenced += [(str(b.name), "what it does at a tick") for b in asked]
         return Trajectory(t, dt, x, dx, self.signals, y, dy, self.events, differenced, self.notes)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:

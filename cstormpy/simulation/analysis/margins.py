@@ -101,7 +101,8 @@ def margins(sim: Any, bd: Any, x: Any, at: Any, t: float, dt: float | None) -> M
         if not _same_poles(shut, whole.A):
             raise DiagramError(
                 f"margins: at: what is cut moves or ticks between the ticks at 0, {dt:g}, … s, so that a loop that is "
-                "held from one to the next is another one; cut where one clock samples or holds the signal"
+                "held from one to the next is another one; cut where one clock samples or holds the signal, of a ZOH "
+                "that other blocks of its clock read too at what goes into it"
             )
     return cut.margins()
 

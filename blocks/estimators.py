@@ -319,8 +319,9 @@ class EKF(_Estimator, SampledBlock):
 def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:
     from scipy.linalg import solve_discrete_are
 
+    size = 2.0 ** np.round(np.log2(np.abs(R).max()))  # it solves by numbers about 1
     try:
-        found: Array = solve_discrete_are(A.T, C.T, Q, R)
+        found: Array = size * solve_discrete_are(A.T, C.T, Q / size, R / size)
     except (ValueError, np.linalg.LinAlgError) as error:
         raise InvalidValue(
             "P0: there is no steady state, as what is measured does not show all states, or nothing disturbs one that "

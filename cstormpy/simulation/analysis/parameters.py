@@ -21,6 +21,8 @@ from cstormpy.simulation.palette import quiet
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
 _MOVED = 2.0**-9
+#: Where the two differ by more than this part, steps of other lengths are tried, so many shorter ones at most.
+_AGREE, _SHORTER = 1e-8, 5
 #: One of a mechanism is moved by so much more.
 _WIDER = 4.0
 #: Numbers of a block that say how it is wired, and those that the diagram keeps in it under names like _id.
@@ -369,8 +371,8 @@ class Parameters:
         """Return the derivatives (k, size) of what is read to the parameters, which are as before afterwards.
 
         Differences of the second order, extrapolated to the fourth: exact but for rounding where a number goes into the
-        function as it is, or linearly. Those of a mechanism go through smooth functions into its tables, with steps for
-        which only rounding is left.
+        function as it is, or linearly, and with shorter steps as long as that helps where not. Those of a mechanism go
+        through smooth functions into its tables, with steps for which only rounding is left.
         """
         with self.kept() as values:
             rows = []
@@ -378,8 +380,7 @@ class Parameters:
                 if self.entries[k].mechanism is not None:
                     rows.append(self._smooth_slope(read, values, k, _WIDER * step))
                     continue
-                wide, narrow = (self._slope(read, values, k, h) for h in (step, 0.5 * step))
-                rows.append(np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0))
+                rows.append(self._extrapolated_slope(read, values, k, step))
         most = max((row.size for row in rows), default=0)
         for row, name in zip(rows, self.names, strict=True):
             if row.size < most:
@@ -389,6 +390,21 @@ class Parameters:
     @staticmethod
     def _changes(name: str) -> InvalidValue:
         return InvalidValue(f"parameters: {name} changes the form of the diagram and has no derivative")
+
+    def _extrapolated_slope(self, read: Callable[[], Array], values: Array, k: int, h: float) -> Array:
+        """Return the derivative to a number, of each entry by the step for which differences agree best.
+
+        Most agree for the first one. The steady state that begins a filter bends within its small covariances.
+        """
+        own, found = min(h, float(_MOVED * abs(values[k])) or h), list[tuple[Array, Array]]()
+        for step in dict.fromkeys([own, h, *(own * 16.0**-trial for trial in range(1, _SHORTER))]):
+            wide, narrow = (self._slope(read, values, k, part * step) for part in (1.0, 0.5))
+            slope, off = np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0), np.abs(wide - narrow)
+            found.append((slope, np.maximum(off, np.abs(slope - found[-1][0])) if found else off))
+            if (found[-1][1] <= _AGREE * np.abs(slope)).all():
+                return slope
+        best = np.argmin([off for _, off in found], axis=0)
+        return np.take_along_axis(np.array([slope for slope, _ in found]), best[None], axis=0)[0]
 
     def _smooth_slope(self, read: Callable[[], Array], values: Array, k: int, h: float) -> Array:
         """Return the derivative to a number of a mechanism, of the sixth order."""

@@ -100,6 +100,20 @@ def test_a_cost_may_be_any_function_of_the_run_and_several(sim):
     np.testing.assert_allclose(found.gradient, slopes, rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("size", [1e-9, 1.0])
+def test_what_is_asked_in_python_is_differenced_by_steps_that_fit_its_numbers(sim, size):
+    """By steps of 6e-6 the derivative was 0 where the numbers were smaller."""
+    bd, function = sim.blockdiagram(), {"norm": np.hypot}
+    start = bd.INTEGRATOR(x0=[0.6 * size, -0.8 * size], name="start")
+    norm = bd.FUNCTION(lambda v: float(eval("norm(v[0], v[1])", function, {"v": v})), name="norm")
+    bd.connect(bd.CONSTANT([0.0, 0.0]), start)
+    bd.connect(start, norm)
+    bd.connect(norm, bd.INTEGRATOR(x0=0.0, name="end"))
+    found = sim.gradient(bd, "end[0]", "start", T=1.0, solver="RK4", dt=0.1)
+    assert found.differenced
+    np.testing.assert_allclose(found.gradient, [0.6, -0.8], rtol=0, atol=1e-8)
+
+
 @pytest.fixture(scope="module")
 def swing():
     """The acrobot as it comes near upright, with its swing-up that hands over to the balancing law."""

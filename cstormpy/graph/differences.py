@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,54 @@ MOVED = 6e-6
 #: A slope on one side may grow by this factor as the step shrinks to an eighth, and by this for the rounding.
 _STEEPER, _ROUNDED = 1.05, 1e-6
 
+#: A difference is taken where that by half its step differs by no more than this part of it.
+_AGREE = 1e-7
+#: So many steps are tried that are each a sixteenth of the one before.
+_SHORTER = 5
+#: Where numbers are moved by more than this part of themselves, it is seen whether the difference is one.
+_FAR = 1e-3
+
+
+def agreeing_slope(difference: Callable[[float], Array | None], steps: Iterable[float]) -> Array | None:
+    """Return a derivative by central differences of the first step that agrees with its half, extrapolated.
+
+    Where none does, as where some of its numbers are much smaller than others, of each entry by the step that agrees
+    best with its half and with the step before.
+
+    Parameters
+    ----------
+    difference : function of a step
+        The difference, or None where there is none.
+    steps : iterable of float
+    """
+    found: list[tuple[Array, Array]] = []
+    for h in dict.fromkeys(steps):
+        wide, narrow = difference(h), difference(0.5 * h)
+        if wide is None or narrow is None:
+            continue
+        slope, off = np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0), np.abs(wide - narrow)
+        found.append((slope, np.maximum(off, np.abs(slope - found[-1][0])) if found else off))
+        if (off <= _AGREE * np.abs(slope)).all():
+            return slope
+    if not found:
+        return None
+    best = np.argmin([off for _, off in found], axis=0)
+    slopes = np.array([slope for slope, _ in found])
+    return np.asarray(np.take_along_axis(slopes, best[None], axis=0)[0])
+
+
+def shorter(h: float) -> list[float]:
+    """Return a step and some that are shorter."""
+    return [h * 16.0**-k for k in range(_SHORTER)]
+
 
 def differenced_function(function: Callable[..., Any], values: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
     """Return what a function of the user returns, and its tangents along all directions, by differences.
 
-    They are central. Where the function has no value on one side, as beside the edge of its domain, the step is made
-    small against the numbers that are moved, and if that does not help either, the difference is taken on one side.
+    They are central, with a step that fits the largest of the numbers, or a shorter one where smaller ones move too far
+    by that and the difference shows it. Where the function has no value on one side, as beside the edge of its domain,
+    the step is made small against the numbers that are moved, and if that does not help either, the difference is taken
+    on one side.
 
     Raises
     ------
@@ -56,6 +98,12 @@ class _Line:
         pairs = [np.broadcast_arrays(v, d) for v, d in zip(self.values, self.along, strict=True)]
         return min(float((np.abs(v[d != 0.0]) / np.abs(d[d != 0.0])).min(initial=math.inf)) for v, d in pairs)
 
+    def _own(self) -> float:
+        """Return the same of the numbers that are not zero."""
+        pairs = [np.broadcast_arrays(v, d) for v, d in zip(self.values, self.along, strict=True)]
+        moved = [(v[(d != 0.0) & (v != 0.0)], d[(d != 0.0) & (v != 0.0)]) for v, d in pairs]
+        return min(float((np.abs(v) / np.abs(d)).min(initial=math.inf)) for v, d in moved)
+
     def at(self, h: float) -> list[Array] | None:
         """Return the parts of the result at a distance, or None where there are none like those at the point."""
         try:
@@ -69,6 +117,12 @@ class _Line:
 
     def slope(self, steps: tuple[float, ...]) -> list[Array]:
         """Return the derivative of each part, by the first of the steps that serves."""
+        own = self._own()
+        if steps[0] > _FAR * own:
+            found = agreeing_slope(self._difference, [steps[0], *shorter(MOVED * own)])
+            if found is not None:
+                cuts = np.cumsum([part.size for part in self.here])[:-1]
+                return [part.reshape(a.shape) for part, a in zip(np.split(found, cuts), self.here, strict=True)]
         for h in filter(None, steps):
             above, below = self.at(h), self.at(-h)
             if above is not None and below is not None:
@@ -79,6 +133,13 @@ class _Line:
                 self._check(coarse, fine)
                 return coarse
         raise ValueError("the function has no value beside the point")
+
+    def _difference(self, h: float) -> Array | None:
+        """Return the central difference of all parts, one behind the other, or None where there is none."""
+        above, below = self.at(h), self.at(-h)
+        if above is None or below is None:
+            return None
+        return np.concatenate([np.ravel(a - b) for a, b in zip(above, below, strict=True)]) / (2.0 * h)
 
     def aside(self, h: float) -> list[Array] | None:
         """Return the derivative of each part by a difference of second order on one side."""

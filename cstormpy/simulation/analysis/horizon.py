@@ -13,7 +13,7 @@ from bdsim.components import Clock
 
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
-from cstormpy.graph.differences import MOVED
+from cstormpy.graph.differences import differenced_function
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, moved_jump, tells_when
 from cstormpy.simulation.analysis.located_steps import LocatingRun
@@ -391,27 +391,21 @@ class _TangentRun(LocatingRun):
     def _next_tangents(self, b: Any, part: slice) -> Array:
         """Return the derivatives (k, nz) of the next state of a sampled block, by central differences."""
         values = [np.asarray(slot.value, dtype=float) for slot in b._inport_slots]
-        z, rows = self.diagram.cells[b][0], []
+        z = self.diagram.cells[b][0]
+        directions = [
+            np.moveaxis(self._tangent_of(slot).reshape(-1, *v.shape), 0, -1)
+            for slot, v in zip(b._inport_slots, values, strict=True)
+        ]
+        _, along = differenced_function(
+            lambda *u: np.ravel(np.asarray(b.next(self.t, [_number(v) for v in u[:-1]], u[-1]), dtype=float)),
+            (*values, z),
+            (*directions, self.steps_of.dz[:, part].T),
+        )
+        rows, given = along.T.copy(), [_number(v) for v in values]
         for j, entry in enumerate(self.parameters.entries):
-            directions = [
-                self._tangent_of(slot)[j].reshape(v.shape) for slot, v in zip(b._inport_slots, values, strict=True)
-            ]
-            dz = self.steps_of.dz[j, part]
-            along = max([float(np.abs(d).max(initial=0.0)) for d in (*directions, dz)])
-            size = max([1.0, *(float(np.abs(v).max(initial=0.0)) for v in (*values, z))])
-            row = np.zeros(dz.size)
-            if along > 0.0:
-                h = MOVED * size / along
-                sides = [
-                    b.next(self.t, [_number(v + s * d) for v, d in zip(values, directions, strict=True)], z + s * dz)
-                    for s in (h, -h)
-                ]
-                row = (np.ravel(sides[0]) - np.ravel(sides[1])) / (2.0 * h)
             if entry.block is b:
-                given = [_number(v) for v in values]
-                row = row + self._tick_slope(j, b, given, z)
-            rows.append(row)
-        return np.array(rows)
+                rows[j] += self._tick_slope(j, b, given, z)
+        return np.asarray(rows)
 
     def _tick_slope(self, j: int, b: Any, given: list[Any], z: Array) -> Array:
         slopes = self.parameters.slopes(lambda: np.ravel(np.asarray(b.next(self.t, given, z), dtype=float)))

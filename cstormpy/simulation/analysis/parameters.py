@@ -12,6 +12,7 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, UnknownName, shown, unknown_name
+from cstormpy.graph.differences import agreeing_slope, shorter
 from cstormpy.linkage.components import components
 from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, is_mechanical, knows
 from cstormpy.simulation.compiled.fingerprints import codes_within
@@ -21,8 +22,6 @@ from cstormpy.simulation.palette import quiet
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
 _MOVED = 2.0**-9
-#: Where the two differ by more than this part, steps of other lengths are tried, so many shorter ones at most.
-_AGREE, _SHORTER = 1e-8, 5
 #: One of a mechanism is moved by so much more.
 _WIDER = 4.0
 #: Numbers of a block that say how it is wired, and those that the diagram keeps in it under names like _id.
@@ -396,15 +395,10 @@ class Parameters:
 
         Most agree for the first one. The steady state that begins a filter bends within its small covariances.
         """
-        own, found = min(h, float(_MOVED * abs(values[k])) or h), list[tuple[Array, Array]]()
-        for step in dict.fromkeys([own, h, *(own * 16.0**-trial for trial in range(1, _SHORTER))]):
-            wide, narrow = (self._slope(read, values, k, part * step) for part in (1.0, 0.5))
-            slope, off = np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0), np.abs(wide - narrow)
-            found.append((slope, np.maximum(off, np.abs(slope - found[-1][0])) if found else off))
-            if (found[-1][1] <= _AGREE * np.abs(slope)).all():
-                return slope
-        best = np.argmin([off for _, off in found], axis=0)
-        return np.take_along_axis(np.array([slope for slope, _ in found]), best[None], axis=0)[0]
+        own = min(h, float(_MOVED * abs(values[k])) or h)
+        found = agreeing_slope(lambda step: self._slope(read, values, k, step), [own, h, *shorter(own)])
+        assert found is not None
+        return found
 
     def _smooth_slope(self, read: Callable[[], Array], values: Array, k: int, h: float) -> Array:
         """Return the derivative to a number of a mechanism, of the sixth order."""

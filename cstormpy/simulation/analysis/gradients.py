@@ -11,7 +11,7 @@ import numpy as np
 
 from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
-from cstormpy.graph.differences import MOVED
+from cstormpy.graph.differences import agreeing_slope, shorter
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with
 from cstormpy.simulation.analysis.horizon import follow
@@ -35,6 +35,8 @@ _HEEDED = ("dt", "max_step", "solver", "rtol", "atol", "first_tick", "watch", "s
 _SAME = 1e-12
 #: So much later, as part of the way to what follows, it ends instead.
 _LATER = 1e-3
+#: The part of their sizes by which signals are moved for a difference of the cost, as a first step.
+_FAR = 1e-4
 #: What helps where the diagram has no compiled form.
 _WITHOUT = (
     "derivatives of a run come from the compiled form, with any engine; without it take differences of sim.run between "
@@ -192,14 +194,26 @@ class Problem:
         value = self.cost_of(self._result(trajectory, None, 0.0))
         slopes = []
         for k in range(trajectory.dx.shape[1]):
-            along = max([float((np.abs(d[:, k]) / (1.0 + np.abs(v))).max(initial=0.0)) for v, d in _pairs(trajectory)])
-            if along == 0.0:
-                slopes.append(np.zeros(np.shape(value)))
-                continue
-            h = MOVED / along
-            above, below = (self.cost_of(self._result(trajectory, k, side)) for side in (h, -h))
-            slopes.append((above - below) / (2.0 * h))
+            own, wide = (_part(trajectory, k, least) for least in (0.0, 1.0))
+            slopes.append(self._cost_slope(trajectory, k, [own, wide, *shorter(own)]) if own else np.zeros(value.shape))
         return (float(value) if value.ndim == 0 else value), np.stack(slopes, axis=-1)
+
+    def _cost_slope(self, trajectory: Trajectory, k: int, steps: list[float]) -> Array:
+        """Return the derivative of the cost to parameter k by differences."""
+        failures = []
+
+        def difference(h: float) -> Array | None:
+            try:
+                above, below = (self.cost_of(self._result(trajectory, k, side)) for side in (h, -h))
+            except CstormError as failure:  # as of a logarithm, where h is too far
+                failures.append(failure)
+                return None
+            return np.asarray((above - below) / (2.0 * h))
+
+        found = agreeing_slope(difference, steps)
+        if found is None:
+            raise failures[0]
+        return found
 
     def cost_of(self, out: Result) -> Array:
         """Return the cost of a run, () or (k,), refusing what is no number."""
@@ -237,6 +251,16 @@ class Problem:
 def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:
     both = [(trajectory.t, trajectory.dt), (trajectory.x, trajectory.dx)]
     return [*both, *zip(trajectory.y, trajectory.dy, strict=True)]
+
+
+def _part(trajectory: Trajectory, k: int, least: float) -> float:
+    """Return the step of parameter k that moves signals by a part of their sizes, or of a least; 0 if none moves."""
+    most = 0.0
+    for v, d in _pairs(trajectory):
+        size = np.maximum(np.abs(v).max(axis=0, initial=0.0), least)
+        rate = np.abs(d[:, k]).max(axis=0, initial=0.0)
+        most = max(most, float((rate / np.where(size > 0.0, size, 1.0)).max(initial=0.0)))
+    return _FAR / most if most > 0.0 else 0.0
 
 
 def _ends_of_steps(out: Result) -> Array:

@@ -168,6 +168,21 @@ def test_derivatives_through_a_filter_do_not_depend_on_how_small_its_covariances
     np.testing.assert_allclose(found[1], found[0], rtol=1e-8)
 
 
+def test_a_run_that_goes_on_has_no_derivative_by_the_steady_state_of_a_filter():
+    """The saved covariance began as the steady state of the numbers does: the gradient was a fifth off."""
+    sim, found = cs.Simulation(engine="interpreted", live=False), []
+    for spread in (None, solve_discrete_are(A.T, C.T, Q, R)):
+        bd = sim.blockdiagram()
+        clock = bd.clock(H)
+        made = bd.KALMAN(clock, A, B, C, Q, R, P0=spread, x0=[0.2, 0.0], name="filter")
+        bd.connect(bd.CONSTANT(0.3), made.u)
+        bd.connect(bd.NOISE(clock, std=0.1, seed=1), made.measured)
+        bd.connect(made, bd.NULL())
+        names, last = ["filter.R[0,0]", "filter.Q[0,0]"], lambda out: out.signal("filter")[-1, 0]
+        found.append(sim.gradient(bd, last, names, T=0.2, watch=["filter"], start=sim.run(bd, T=0.31)).gradient)
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_the_extended_filter_estimates_closed_mechanisms(engine):
     """Interpreted runs failed where a correction, or noise, opens the loops a little."""

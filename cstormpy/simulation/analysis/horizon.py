@@ -66,6 +66,7 @@ def follow(
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
+        run.resumed = isinstance(start, SavedState)
         run.prepare(parameters, find_signals(bd, watch), from_blocks, sim.engine, times)
         run.begin(t, x, 0.0)
         run.stand_at_bounds(x)
@@ -123,12 +124,13 @@ class _TangentRun(LocatingRun):
     def _differentiate(self, from_blocks: bool) -> None:
         """Find how the numbers of the program, the start and the bounds of states follow the parameters."""
         parameters, bd, size = self.parameters, self.diagram.bd, self.program.p.size
+        beginning = [] if self.resumed else self.program.sampled  # what is saved follows nothing
 
         def read() -> Array:
             if not self._reread():
                 return np.zeros(0)
             x0 = parameters.start(np.array(bd.getstate0(), dtype=float) if from_blocks else np.zeros(bd.nstates))
-            z0 = [np.ravel(np.asarray(b.getstate0(), dtype=float)) for b, _ in self.program.sampled]
+            z0 = [np.ravel(np.asarray(b.getstate0(), dtype=float)) for b, _ in beginning]
             ends = [value if np.isfinite(value) else 0.0 for b in self.diagram.bounds for value in (b.low, b.high)]
             return np.concatenate([self.program.p, x0, ends, *z0])
 
@@ -142,7 +144,7 @@ class _TangentRun(LocatingRun):
         self._warn_of_switches(dp)
         self._make(dp)
         first = 0
-        for _, part in self.program.sampled:
+        for _, part in beginning:
             size = part.stop - part.start
             self.steps_of.dz[:, part] = dz[:, first : first + size]
             first += size

@@ -238,7 +238,7 @@ def test_a_run_that_fails_at_once_is_no_optimum(sim):
 
     def once(out):
         calls.append(1)
-        if len(calls) > 3:
+        if len(calls) > 5:
             raise KeyError("x")
         return near(out)
 

@@ -23,7 +23,9 @@ _SHORTER = 5
 _FAR = 1e-3
 
 
-def agreeing_slope(difference: Callable[[float], Array | None], steps: Iterable[float]) -> Array | None:
+def agreeing_slope(
+    difference: Callable[[float], Array | None], steps: Iterable[float], of_largest: float = 0.0
+) -> Array | None:
     """Return a derivative by central differences of the first step that agrees with its half, extrapolated.
 
     Where none does, as where some of its numbers are much smaller than others, of each entry by the step that agrees
@@ -34,6 +36,8 @@ def agreeing_slope(difference: Callable[[float], Array | None], steps: Iterable[
     difference : function of a step
         The difference, or None where there is none.
     steps : iterable of float
+    of_largest : float
+        Entries whose differences agree within this part of the largest slope do so too, which saves steps in vain.
     """
     found: list[tuple[Array, Array]] = []
     for h in dict.fromkeys(steps):
@@ -42,7 +46,8 @@ def agreeing_slope(difference: Callable[[float], Array | None], steps: Iterable[
             continue
         slope, off = np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0), np.abs(wide - narrow)
         found.append((slope, np.maximum(off, np.abs(slope - found[-1][0])) if found else off))
-        if (off <= _AGREE * np.abs(slope)).all():
+        size = np.abs(slope)
+        if (off <= _AGREE * size + of_largest * size.max(initial=0.0)).all():
             return slope
     if not found:
         return None

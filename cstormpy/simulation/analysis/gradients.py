@@ -37,6 +37,8 @@ _SAME = 1e-12
 _LATER = 1e-3
 #: The part of their sizes by which signals are moved for a difference of the cost, as a first step.
 _FAR = 1e-4
+#: Slopes of several costs so much smaller than the largest are rounding.
+_NONE = 1e-10
 #: What helps where the diagram has no compiled form.
 _WITHOUT = (
     "derivatives of a run come from the compiled form, with any engine; without it take differences of sim.run between "
@@ -210,7 +212,7 @@ class Problem:
                 return None
             return np.asarray((above - below) / (2.0 * h))
 
-        found = agreeing_slope(difference, steps)
+        found = agreeing_slope(difference, steps, _NONE)
         if found is None:
             raise failures[0]
         return found

@@ -363,3 +363,17 @@ def test_a_law_goes_through_the_rows_of_its_table():
         sim.run(bd, T=0.3, start={"plant.joint1.q": -1.3 + h}, rtol=1e-10, atol=1e-12).x[-1, 0] for h in (1e-3, -1e-3)
     ]
     assert found.gradient[0] == pytest.approx((ends[0] - ends[1]) / 2e-3, rel=1e-4) and found.notes == []
+
+
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e9])
+def test_a_jump_at_a_small_number_is_no_grazing(size):
+    """Where a signal passed it by less than 1e-9 a second, the gradient was 0, without a word."""
+    sim = cs.Simulation(engine="interpreted", live=False)
+    bd = sim.blockdiagram()
+    x, end = bd.INTEGRATOR(x0=0.0, name="x"), bd.INTEGRATOR(x0=0.0, name="end")
+    border = 0.222 * size
+    bd.connect(bd.CONSTANT(size, name="rate"), x)
+    bd.connect(x, sign := bd.FUNCTION(lambda v: np.where(v > border, 1.0, -1.0)))
+    bd.connect(sign, end)
+    found = sim.gradient(bd, "end[0]", ["rate.value"], T=0.5, solver="RK4", dt=0.01)
+    assert found.gradient[0] * size == pytest.approx(2.0 * 0.222, rel=1e-9) and not found.notes

@@ -119,7 +119,9 @@ class LocatingRun(Run):
             return
         self.dx = dx
         x = at_bounds(self.simstate, x, fired)
-        self._delay = self._shift(*place, min(leads, key=self._bends)) if leads else None
+        lead = min(leads, key=self._bends, default=0)
+        pace = abs(float(sides[0, lead])) / self.settings.T if leads else math.nan
+        self._delay = self._shift(*place, lead, pace) if leads else None
         self._aside = 0
         self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
         self._delay = None
@@ -268,10 +270,11 @@ class LocatingRun(Run):
             return not detector.jumps
         return getattr(type(getattr(detector, "block", None)), "declares_kinks", False)
 
-    def _shift(self, t: float, x: Array, guard: int) -> tuple[Array, Array] | None:
+    def _shift(self, t: float, x: Array, guard: int, pace: float) -> tuple[Array, Array] | None:
         """Return by how much the parameters delay an event, and the rates before it.
 
-        None where a held state is free again: the rates are the same before and after.
+        None where a held state is free again: the rates are the same before and after. Grazing is told by the pace at
+        which the guard comes here in a whole run from where it was last, where that is known.
         """
         s = self.steps_of
         detector, block = self.simstate.crossing_detectors[guard]
@@ -282,7 +285,9 @@ class LocatingRun(Run):
         place = int(s.guards[guard])
         moves = s.dout[:, place].copy()
         along = float(s.evaluate_along(t, x, rate)[0][place])
-        if abs(along) <= _GRAZES * (1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))):
+        if not 0.0 < pace < math.inf:
+            pace = 1.0 + abs(float(s.out[place])) + float(np.abs(moves).max(initial=0.0))
+        if abs(along) <= _GRAZES * pace:
             if isinstance(detector, Switch) or self._bends(guard):
                 return None
             raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")

@@ -11,6 +11,7 @@ from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.degrees import say_degrees
+from cstormpy.linkage.scales import coordinate_scales, length_of
 from cstormpy.loops.closure import closure_of
 from cstormpy.mechanism import Mechanism
 
@@ -44,36 +45,40 @@ def upright(mech: Mechanism) -> Array:
     array([0.5, 0. ])
     """
     rng = np.random.default_rng(0)
-    q = np.vstack([np.zeros(mech.n), rng.uniform(-math.pi, math.pi, (STARTS - 1, mech.n))])
+    units, length = coordinate_scales(mech), length_of(mech)
+    lift = sum(link.mass for link in mech.links) * float(np.linalg.norm(mech.gravity)) * length
+    q = np.vstack([np.zeros(mech.n), rng.uniform(-math.pi, math.pi, (STARTS - 1, mech.n))]) * units
     lowest = float(np.min(mech.inertial(q).potential))
-    q, energy, load = _climb(mech, q)
-    there = np.abs(load).max(axis=1) <= 1e-6 * max(1.0, float(np.abs(energy).max()))
+    q, energy, load = _climb(mech, q, units)
+    there = np.abs(load * units).max(axis=1) <= 1e-6 * max(lift, float(np.abs(energy).max()))
     best = int(np.argmax(np.where(there, energy, -math.inf)))
-    if not there[best] or energy[best] - lowest <= 1e-9:
+    if not there[best] or energy[best] - lowest <= 1e-9 * lift:
         raise InvalidValue("goal: the mechanism has no posture that is the highest; say which one is meant")
     turn = 2.0 * math.pi
-    exact = mech.trim(q[best] - _turning(mech) * turn * np.rint(q[best] / turn), tau=0, tolerance=1e-6).q
-    return np.where(np.abs(exact) < 1e-12, 0.0, exact)
+    near = q[best] - _turning(mech) * turn * np.rint(q[best] / turn)
+    exact = mech.trim(near, tau=0, tolerance=1e-6 * lift / max(1.0, length)).q
+    return np.where(np.abs(exact) < 1e-12 * units, 0.0, exact)
 
 
-def _climb(mech: Mechanism, q: Array) -> tuple[Array, Array, Array]:
+def _climb(mech: Mechanism, q: Array, units: Array) -> tuple[Array, Array, Array]:
     """Return postures (N, n) from which no step raises the potential energy, the energies, and their gradients.
 
     Newton's steps with the Hessian's eigenvalues taken without sign, so that all of them go up, and as long as the
-    last ones have shown to be good.
+    last ones have shown to be good; all in the units of the coordinates.
     """
     still, reach = np.zeros(q.shape), np.ones(len(q))
     energy = mech.inertial(q).potential
     for _ in range(ITERATIONS):
         # at rest the torques that hold a posture are the gradient of its energy
         d = mech.inverse_sensitivity(q, still, still)
-        values, vectors = np.linalg.eigh(0.5 * (d.dy_dq + d.dy_dq.transpose(0, 2, 1)))
+        values, vectors = np.linalg.eigh(0.5 * (d.dy_dq + d.dy_dq.transpose(0, 2, 1)) * units * units[:, None])
         curvature = np.abs(values)
-        curvature = np.maximum(curvature, 1e-6 * curvature.max(axis=1, keepdims=True) + 1e-12)
-        along = np.einsum("sji,sj->si", vectors, d.y) / curvature
+        least = 1e-6 * curvature.max(axis=1, keepdims=True)
+        curvature = np.maximum(curvature, np.where(least > 0.0, least, 1.0))
+        along = np.einsum("sji,sj->si", vectors, d.y * units) / curvature
         length = np.linalg.norm(along, axis=1)
         along *= np.minimum(1.0, reach / np.maximum(length, 1e-300))[:, None]
-        trial = q + np.einsum("sij,sj->si", vectors, along)
+        trial = q + units * np.einsum("sij,sj->si", vectors, along)
         there = mech.inertial(trial).potential
         up = there > energy
         q, energy = np.where(up[:, None], trial, q), np.where(up, there, energy)

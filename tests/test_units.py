@@ -1,0 +1,50 @@
+"""What is said of a mechanism does not depend on the units of length, mass and time in which it is told."""
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.control.goal import upright
+
+MICRO_AND_HUGE = [(1e-4, 1e4, 1e4), (1e4, 1e-4, 1e-4), (1e3, 1e3, 1.0), (1e-3, 1e-3, 1.0)]
+"""Units of length, mass and time as parts of these: loads of 1e-12 to 1e12, and millimetres and grams."""
+
+
+def in_units(mech, L, M, T):
+    """Return the mechanism told in such units, of joints without damping, springs and limits, and its scales of q."""
+    content = mech.to_dict()
+    content["gravity"] = [x * L / T**2 for x in content["gravity"]]
+    content.setdefault("actuated", list(mech.actuated))
+    poses = [(link, "pose") for link in content["links"]]
+    poses += [(loop, end) for loop in content.get("loops", ()) for end in ("pose_a", "pose_b")]
+    for owner, key in poses:
+        if key in owner:
+            owner[key] = [[*row[:3], row[3] * (L if k < 3 else 1.0)] for k, row in enumerate(owner[key])]
+    for link in content["links"]:
+        link["mass"] = M * link.get("mass", 0.0)
+        link["com"] = [L * x for x in link.get("com", (0.0, 0.0, 0.0))]
+        link["inertia"] = (M * L**2 * np.array(link.get("inertia", np.zeros((3, 3))))).tolist()
+    return cs.Mechanism.from_dict(content), np.array([1.0 if joint.turns else L for joint in mech.freedoms])
+
+
+@pytest.mark.parametrize("units", MICRO_AND_HUGE)
+@pytest.mark.parametrize("name", ["acrobot", "cart_pole"])
+def test_the_highest_posture_and_equilibria_are_found(name, units):
+    """Small loads were taken for nothing, and rounding of large ones for what is left of a load."""
+    mech = cs.library.get(name)
+    there, scales = in_units(mech, *units)
+    assert upright(there) / scales == pytest.approx(upright(mech), abs=1e-9)
+    load = units[1] * units[0] ** 2 / units[2] ** 2 / max(1.0, units[0])
+    start = np.array([0.3, 1.2])
+    found = there.trim(start * scales, tau=0, tolerance=1e-9 * load).q / scales
+    assert found == pytest.approx(mech.trim(start, tau=0).q, abs=1e-6)
+
+
+@pytest.mark.parametrize("units", MICRO_AND_HUGE)
+def test_equilibria_of_closed_mechanisms_are_found(units):
+    """Lengths, angles, torques and multipliers were compared as numbers: the search ended in open postures."""
+    mech = cs.library.four_bar()
+    there, _ = in_units(mech, *units)
+    load = units[1] * units[0] ** 2 / units[2] ** 2
+    start = mech.project([0.3, 0.5, 1.0])[0]
+    assert there.trim(start, tau=0, tolerance=1e-9 * load).q == pytest.approx(mech.trim(start, tau=0).q, abs=1e-6)

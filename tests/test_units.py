@@ -48,3 +48,17 @@ def test_equilibria_of_closed_mechanisms_are_found(units):
     load = units[1] * units[0] ** 2 / units[2] ** 2
     start = mech.project([0.3, 0.5, 1.0])[0]
     assert there.trim(start, tau=0, tolerance=1e-9 * load).q == pytest.approx(mech.trim(start, tau=0).q, abs=1e-6)
+
+
+@pytest.mark.parametrize("units", MICRO_AND_HUGE)
+def test_sliding_joints_are_closed_alike(units):
+    """Steps of a slide were a metre at most, and random starts a few metres beside: millimetres were never reached."""
+    mech = cs.library.slider_crank()
+    there, scales = in_units(mech, *units)
+    start = np.full(3, 0.3)
+    q = mech.project(start)[0]
+    assert there.project(start * scales)[0] / scales == pytest.approx(q, abs=1e-6)
+    assert there.mobility(there.project(q * scales)[0]) == mech.mobility(q)
+    assert there.assemblies(q * scales, hold=["crank"]) / scales == pytest.approx(
+        mech.assemblies(q, hold=["crank"]), abs=1e-6
+    )

@@ -11,7 +11,7 @@ MICRO_AND_HUGE = [(1e-4, 1e4, 1e4), (1e4, 1e-4, 1e-4), (1e3, 1e3, 1.0), (1e-3, 1
 
 
 def in_units(mech, L, M, T):
-    """Return the mechanism told in such units, of joints without damping, springs and limits, and its scales of q."""
+    """Return the mechanism told in such units, of joints without springs and limits, and its scales of q."""
     content = mech.to_dict()
     content["gravity"] = [x * L / T**2 for x in content["gravity"]]
     content.setdefault("actuated", list(mech.actuated))
@@ -23,6 +23,8 @@ def in_units(mech, L, M, T):
     for link in content["links"]:
         link["mass"] = M * link.get("mass", 0.0)
         link["com"] = [L * x for x in link.get("com", (0.0, 0.0, 0.0))]
+        if "damping" in link["joint"]:
+            link["joint"]["damping"] *= M / T * (1.0 if link["joint"]["type"] == "prismatic" else L**2)
         link["inertia"] = (M * L**2 * np.array(link.get("inertia", np.zeros((3, 3))))).tolist()
     return cs.Mechanism.from_dict(content), np.array([1.0 if joint.turns else L for joint in mech.freedoms])
 
@@ -62,3 +64,16 @@ def test_sliding_joints_are_closed_alike(units):
     assert there.assemblies(q * scales, hold=["crank"]) / scales == pytest.approx(
         mech.assemblies(q, hold=["crank"]), abs=1e-6
     )
+
+
+@pytest.mark.parametrize("units", MICRO_AND_HUGE)
+@pytest.mark.parametrize("name", ["acrobot", "cart_pole"])
+def test_regulators_are_alike(name, units):
+    """Numbers of a model, in 1/s² and 1/(kg m²), were compared with one another: its modes were "not reached"."""
+    L, M, T = units
+    mech = cs.library.get(name)
+    there, scales = in_units(mech, *units)
+    states, motor = np.concatenate([scales, scales / T]), (M * L**2 / T**2 / scales)[mech.actuated_mask]
+    own = cs.control.LQR(mech, Q=np.ones(4), R=np.ones(len(motor)))
+    law = cs.control.LQR(there, Q=1.0 / states**2, R=1.0 / motor**2)
+    assert law.K * states / motor[:, None] == pytest.approx(own.K, rel=1e-6)

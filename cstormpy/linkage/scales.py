@@ -24,6 +24,14 @@ def length_of(mech: Linkage) -> float:
     return float(np.max([*np.linalg.norm(places, axis=1), *gyrations], initial=0.0)) or 1.0
 
 
+def work_of(mech: Linkage) -> float:
+    """Return an ordinary size of its potential energy: of all masses lifted by its length, and of its springs."""
+    units = coordinate_scales(mech)
+    springs = [float(joint.stiffness) * unit**2 for joint, unit in zip(mech.freedoms, units, strict=True)]
+    lifted = sum(link.mass for link in mech.links) * float(np.linalg.norm(mech.gravity)) * length_of(mech)
+    return lifted + sum(springs)
+
+
 def coordinate_scales(mech: Linkage) -> Array:
     """Return an ordinary size of each coordinate, (n,): a radian, or the mechanism's length where it slides.
 

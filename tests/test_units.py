@@ -77,3 +77,14 @@ def test_regulators_are_alike(name, units):
     own = cs.control.LQR(mech, Q=np.ones(4), R=np.ones(len(motor)))
     law = cs.control.LQR(there, Q=1.0 / states**2, R=1.0 / motor**2)
     assert law.K * states / motor[:, None] == pytest.approx(own.K, rel=1e-6)
+
+
+@pytest.mark.parametrize("units", MICRO_AND_HUGE)
+@pytest.mark.parametrize("shape", [(4,), (2, 4)])
+def test_a_freedom_without_an_actuator_is_refused(units, shape):
+    """A load of less than 1e-9 N m passed for nothing, whatever the others were."""
+    mech = cs.library.five_bar().with_drive(actuated=["left_shoulder"])
+    there, _ = in_units(mech, *units)
+    q = np.broadcast_to(mech.project(np.full(4, 0.4))[0], shape)
+    with pytest.raises(cs.CstormError, match=r"freedom.* have no actuator"):
+        there.inverse_dynamics(q, np.zeros(shape), np.zeros(shape))

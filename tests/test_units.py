@@ -88,3 +88,15 @@ def test_a_freedom_without_an_actuator_is_refused(units, shape):
     q = np.broadcast_to(mech.project(np.full(4, 0.4))[0], shape)
     with pytest.raises(cs.CstormError, match=r"freedom.* have no actuator"):
         there.inverse_dynamics(q, np.zeros(shape), np.zeros(shape))
+
+
+@pytest.mark.parametrize("T", [1.0, 1e4])
+def test_accelerations_that_open_loops_are_refused(T):
+    """What they missed was compared with 1 rad/s²: in slow time all accelerations passed."""
+    there, _ = in_units(cs.library.four_bar(), 1.0, 1.0, T)
+    q, still = there.project(np.full(3, 0.3))[0], np.zeros(3)
+    with pytest.raises(cs.CstormError, match="the accelerations open it"):
+        there.inverse_dynamics(q, still, np.ones(3) / T**2)
+    driven = there.with_drive(actuated=["crank", "rocker"], active=["crank", "rocker"])
+    with pytest.raises(cs.CstormError, match="contradict it"):
+        driven.hybrid_dynamics(q, still, np.array([1.0, 0.0, 5.0]) / T**2)

@@ -11,6 +11,7 @@ from cstormpy import checks
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.degrees import say_degrees
+from cstormpy.linkage.scales import coordinate_scales, length_of, work_of
 from cstormpy.loops.closure import closure_of
 from cstormpy.mechanism import Mechanism
 
@@ -21,7 +22,7 @@ ITERATIONS = 200
 """Most steps from each of them; most arrive within 20."""
 
 BALANCED = 1e-6
-"""Largest torque left over in a joint without motor, as part of the largest load, at what counts as an equilibrium."""
+"""Largest work left over in a joint without motor, as part of the largest one, at what counts as an equilibrium."""
 
 EASING = 0.05
 """How near to half a turn from its goal a regulator lets a hinge go [rad]."""
@@ -44,36 +45,40 @@ def upright(mech: Mechanism) -> Array:
     array([0.5, 0. ])
     """
     rng = np.random.default_rng(0)
-    q = np.vstack([np.zeros(mech.n), rng.uniform(-math.pi, math.pi, (STARTS - 1, mech.n))])
+    units, length = coordinate_scales(mech), length_of(mech)
+    work = work_of(mech)
+    q = np.vstack([np.zeros(mech.n), rng.uniform(-math.pi, math.pi, (STARTS - 1, mech.n))]) * units
     lowest = float(np.min(mech.inertial(q).potential))
-    q, energy, load = _climb(mech, q)
-    there = np.abs(load).max(axis=1) <= 1e-6 * max(1.0, float(np.abs(energy).max()))
+    q, energy, load = _climb(mech, q, units)
+    there = np.abs(load * units).max(axis=1) <= 1e-6 * max(work, float(np.abs(energy).max()))
     best = int(np.argmax(np.where(there, energy, -math.inf)))
-    if not there[best] or energy[best] - lowest <= 1e-9:
+    if not there[best] or energy[best] - lowest <= 1e-9 * work:
         raise InvalidValue("goal: the mechanism has no posture that is the highest; say which one is meant")
     turn = 2.0 * math.pi
-    exact = mech.trim(q[best] - _turning(mech) * turn * np.rint(q[best] / turn), tau=0, tolerance=1e-6).q
-    return np.where(np.abs(exact) < 1e-12, 0.0, exact)
+    near = q[best] - _turning(mech) * turn * np.rint(q[best] / turn)
+    exact = mech.trim(near, tau=0, tolerance=1e-6 * work / max(1.0, length)).q
+    return np.where(np.abs(exact) < 1e-12 * units, 0.0, exact)
 
 
-def _climb(mech: Mechanism, q: Array) -> tuple[Array, Array, Array]:
+def _climb(mech: Mechanism, q: Array, units: Array) -> tuple[Array, Array, Array]:
     """Return postures (N, n) from which no step raises the potential energy, the energies, and their gradients.
 
     Newton's steps with the Hessian's eigenvalues taken without sign, so that all of them go up, and as long as the
-    last ones have shown to be good.
+    last ones have shown to be good; all in the units of the coordinates.
     """
     still, reach = np.zeros(q.shape), np.ones(len(q))
     energy = mech.inertial(q).potential
     for _ in range(ITERATIONS):
         # at rest the torques that hold a posture are the gradient of its energy
         d = mech.inverse_sensitivity(q, still, still)
-        values, vectors = np.linalg.eigh(0.5 * (d.dy_dq + d.dy_dq.transpose(0, 2, 1)))
+        values, vectors = np.linalg.eigh(0.5 * (d.dy_dq + d.dy_dq.transpose(0, 2, 1)) * units * units[:, None])
         curvature = np.abs(values)
-        curvature = np.maximum(curvature, 1e-6 * curvature.max(axis=1, keepdims=True) + 1e-12)
-        along = np.einsum("sji,sj->si", vectors, d.y) / curvature
+        least = 1e-6 * curvature.max(axis=1, keepdims=True)
+        curvature = np.maximum(curvature, np.where(least > 0.0, least, 1.0))
+        along = np.einsum("sji,sj->si", vectors, d.y * units) / curvature
         length = np.linalg.norm(along, axis=1)
         along *= np.minimum(1.0, reach / np.maximum(length, 1e-300))[:, None]
-        trial = q + np.einsum("sij,sj->si", vectors, along)
+        trial = q + units * np.einsum("sij,sj->si", vectors, along)
         there = mech.inertial(trial).potential
         up = there > energy
         q, energy = np.where(up[:, None], trial, q), np.where(up, there, energy)
@@ -143,11 +148,12 @@ def goal_posture(mech: Mechanism, goal: ArrayLike | None, who: str) -> tuple[Arr
         if not mech.loops:
             raise
         raise InvalidValue(f"{who}: goal: {why}; mech.trim(goal) finds an equilibrium nearby") from None
-    left = np.where(mech.actuated_mask, 0.0, np.abs(load))
+    work = np.abs(load) * coordinate_scales(mech)
+    left = np.where(mech.actuated_mask, 0.0, work)
     worst = int(np.argmax(left))
-    if left[worst] > BALANCED * max(1.0, float(np.abs(load).max())):
+    if left[worst] > BALANCED * max(work_of(mech), float(work.max())):
         raise InvalidValue(
             f"{who}: goal ({', '.join(f'{v:.4g}' for v in q)}) is no equilibrium, joint {mech.names[worst]!r} has no "
-            f"motor and {left[worst]:.3g} N m (or N) act in it; mech.trim(goal) finds an equilibrium nearby"
+            f"motor and {abs(load[worst]):.3g} N m (or N) act in it; mech.trim(goal) finds an equilibrium nearby"
         )
     return q, load[mech.actuated_mask]

@@ -21,7 +21,7 @@ OUT_OF_REACH = 1e-9
 """Singular value of [λ − A, B], relative to the largest, below which a mode is not reached by the motors."""
 
 STEADY = 1e-10
-"""Rate of decay [1/s], relative to the linear model, that counts as one."""
+"""Rate of decay, relative to the linear model, that counts as one."""
 
 ROUNDING = 1e-9
 """By how much, as a part of its largest entry, a weight may miss symmetry, or an eigenvalue of it fall below zero."""
@@ -204,7 +204,12 @@ def regulator(A: Array, B: Array, Q: Array, R: Array, states: tuple[str, ...]) -
     """
     from scipy.linalg import solve_continuous_are
 
-    _refuse_unreachable(A, B, states)
+    # in units of states, inputs and time in which what is weighed is weighed by 1, and the model moves at rates of 1
+    x, u = _state_units(A, Q), 1.0 / np.sqrt(np.diag(R))
+    A, B, Q, R = A / x[:, None] * x, B / x[:, None] * u, Q * x * x[:, None], R * u * u[:, None]
+    rate = float(np.abs(A).max()) or float(np.abs(B).max(initial=0.0)) or 1.0
+    A, B = A / rate, B / rate
+    _refuse_unreachable(A, B, states, rate)
     try:
         S = solve_continuous_are(A, B, Q, R)
         S = 0.5 * (S + S.T)
@@ -212,25 +217,42 @@ def regulator(A: Array, B: Array, Q: Array, R: Array, states: tuple[str, ...]) -
         slowest = float(np.linalg.eigvals(A - B @ K).real.max())
     except (np.linalg.LinAlgError, ValueError):
         slowest = 0.0
-    if slowest > -STEADY * max(1.0, float(np.abs(A).max())):
+    if slowest > -STEADY:
         raise InvalidValue(
             "LQR: the Riccati equation has no solution that brings the mechanism to rest; Q must weigh every motion "
             "that does not come to rest by itself"
         )
-    return S, K
+    return S / rate / x / x[:, None], K * u[:, None] / x
 
 
-def _refuse_unreachable(A: Array, B: Array, states: tuple[str, ...]) -> None:
-    """Refuse a model with a mode that does not decay and that the inputs do not reach (Popov, Belevitch, Hautus)."""
+def _state_units(A: Array, Q: Array) -> Array:
+    """Return units of the states in which Q weighs them by 1; of one that it does not weigh, what moves such a one."""
+    weight = np.diag(Q)
+    units = 1.0 / np.sqrt(np.where(weight > 0.0, weight, np.inf))
+    fast = float(np.abs(np.linalg.eigvals(A)).max()) or 1.0
+    for i in np.flatnonzero(units == 0.0):
+        moves = (units > 0.0) & (A[:, i] != 0.0)
+        units[i] = (fast * units[moves] / np.abs(A[moves, i])).min(initial=np.inf)
+    return np.where(np.isfinite(units) & (units > 0.0), units, 1.0)
+
+
+def _refuse_unreachable(A: Array, B: Array, states: tuple[str, ...], rate: float) -> None:
+    """Refuse a model with a mode that does not decay and that the inputs do not reach (Popov, Belevitch, Hautus).
+
+    Its time is in units of 1 / rate.
+    """
     size = len(A)
+    pushed = np.abs(B).max(axis=0, initial=0.0)
+    inputs = B / np.where(pushed > 0.0, pushed, 1.0)
     values, left = np.linalg.eig(A.T)
     for k in np.argsort(-values.real):
-        if values[k].real < -STEADY * max(1.0, float(np.abs(values).max())):
+        if values[k].real < -STEADY:
             return
-        singular = np.linalg.svd(np.hstack([values[k] * np.eye(size) - A, B]), compute_uv=False)
+        singular = np.linalg.svd(np.hstack([values[k] * np.eye(size) - A, inputs]), compute_uv=False)
         if singular[-1] <= OUT_OF_REACH * singular[0]:
             most = states[int(np.argmax(np.abs(left[:, k])))]
             raise InvalidValue(
-                f"LQR: the motors do not reach the mode of eigenvalue {values[k]:.4g} 1/s (mostly {most!r}): there the "
-                "linear model is not controllable; choose another equilibrium or another set of actuated joints"
+                f"LQR: the motors do not reach the mode of eigenvalue {values[k] * rate:.4g} 1/s (mostly {most!r}): "
+                "there the linear model is not controllable; choose another equilibrium or another set of actuated "
+                "joints"
             )

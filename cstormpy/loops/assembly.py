@@ -13,6 +13,7 @@ from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import InvalidValue, SingularInertia
 from cstormpy.graph import require_zero
 from cstormpy.graph.linear_algebra import solve_definite
+from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.loops.carried import DEFINITE, OpenChain, carried_inverse_mass
 from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names, ends_of
 from cstormpy.loops.projection import SHUT, closed_beside, mass_metric, one_posture, project, projected
@@ -163,10 +164,10 @@ def _independent_near(mech: Linkage) -> tuple[list[int], Array] | None:
 
 def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
     rng, found, error, sound = np.random.default_rng(0), [], None, 0
-    every = np.ones(mech.n, dtype=bool)
+    every, units = np.ones(mech.n, dtype=bool), coordinate_scales(mech)
     for k in range(12):
         try:
-            start = rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0)
+            start = rng.uniform(-2.0, 2.0, mech.n) * min(1.0, k / 3.0) * units
             q = closed_beside(mech, start, every, mass_metric(mech, start, every))
         except InvalidValue as failed:
             error = failed

@@ -28,6 +28,7 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.scales import coordinate_scales, length_of, work_of
 from cstormpy.loops import lines as closed_lines
 from cstormpy.loops.assembly import independent_rows, is_carried, refuse_open, singular, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain
@@ -278,7 +279,8 @@ def multipliers_of(
     inverse, rank = inverse_of(S)
     lam = (inverse @ wanted[..., None])[..., 0]
     off = np.abs((S @ lam[..., None])[..., 0] - wanted)
-    scale = np.maximum(1.0, np.abs(wanted).max(axis=1, keepdims=True, initial=0.0))
+    falling = float(np.linalg.norm(mech.gravity)) / length_of(mech) or 1.0
+    scale = np.maximum(min(1.0, falling), np.abs(wanted).max(axis=1, keepdims=True, initial=0.0))
     if (off > CONTRADICTION * scale).any():
         row, k = divmod(int(np.argmax(off / scale)), off.shape[1])
         where = "" if single else f" in row {row}"
@@ -346,7 +348,12 @@ def closed_inverse(
     found = without_opening(mech, closure_of(mech, rows["q"]))
     refuse_open(mech, found, rows["qd"], samples.single)
     off = np.abs(wanted_accelerations(found, rows["qd"], rows["qdd"]))
-    scale = 1.0 + np.abs(rows["qdd"]).max(axis=1, initial=0.0) + np.abs(rows["qd"]).max(axis=1, initial=0.0) ** 2
+    falling = float(np.linalg.norm(mech.gravity)) / length_of(mech) or 1.0
+    scale = (
+        min(1.0, falling)
+        + np.abs(rows["qdd"]).max(axis=1, initial=0.0)
+        + np.abs(rows["qd"]).max(axis=1, initial=0.0) ** 2
+    )
     if (off > 1e3 * CONTRADICTION * scale[:, None]).any():
         row, k = divmod(int(np.argmax(off / scale[:, None])), off.shape[1])
         where = "" if samples.single else f" in row {row}"
@@ -383,8 +390,9 @@ def _only_shares(mech: Linkage, A: Array, loads: Array) -> tuple[Array, Array, A
         return None
     along = (np.swapaxes(U, 1, 2) @ loads[:, p, None])[..., 0] / s
     lam = (np.swapaxes(Vt, 1, 2) @ along[..., None])[..., 0]
-    left = np.abs(loads[:, p] - (felt @ lam[..., None])[..., 0]).max(axis=1)
-    if (left > BALANCE * np.maximum(1.0, np.abs(loads).max(axis=1))).any():
+    left = loads[:, p] - (felt @ lam[..., None])[..., 0]
+    units, work = coordinate_scales(mech), work_of(mech) or 1.0
+    if (np.abs(left * units[p]).max(axis=1) > BALANCE * np.maximum(work, np.abs(loads * units).max(axis=1))).any():
         return None
     tau = np.zeros(loads.shape)
     tau[:, a] = loads[:, a] - _transposed(A[:, :, a], lam)
@@ -399,8 +407,10 @@ def _share(mech: Linkage, A: Array, load: Array, L: Array | None, row: int | Non
     lam = pseudoinverse(A_p.T, scale) @ load[p]  # (57), (58), the first part of (59)
     rank = matrix_rank(A_p, scale)
     left = load[p] - A_p.T @ lam
-    if np.abs(left).max(initial=0.0) > BALANCE * max(1.0, float(np.abs(load).max())):
-        k = int(np.argmax(np.abs(left)))
+    units, work = coordinate_scales(mech), work_of(mech) or 1.0
+    off = np.abs(left * units[p])
+    if off.max(initial=0.0) > BALANCE * max(work, float(np.abs(load * units).max())):
+        k = int(np.argmax(off))
         joint = names_where(mech, p)[k]
         where = "" if row is None else f" in row {row}"
         raise InvalidValue(

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arrays import Array
 from cstormpy.dynamics.checked_arguments import WrenchLike, coordinates_of
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import closed_inverse
 from cstormpy.loops.projection import project
@@ -267,5 +268,9 @@ def _closed_search(
         J = np.block([[(d.dy_dq - turning)[rows], -A.T[rows]], [A[h], np.zeros((len(phi), m))]])
         return load, np.concatenate([(load - wanted)[rows], phi]), J[:, np.append(free, np.ones(m, dtype=bool))]
 
-    x, load = search_for(mech, ask, np.concatenate([q, np.zeros(m)]), np.append(free, np.ones(m, dtype=bool)))
+    start = closure_of(mech, q[None])
+    closing = np.abs(start.A[0] * coordinate_scales(mech)).max(axis=1)
+    closing = np.where(closing > 0.0, closing, 1.0)
+    moving = np.append(free, np.ones(m, dtype=bool))
+    x, load = search_for(mech, ask, np.concatenate([q, np.zeros(m)]), moving, rows, closing, start.holonomic)
     return x[:n], load

@@ -15,7 +15,8 @@ from cstormpy.dynamics.checked_arguments import coordinates_of, read_samples, so
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
 from cstormpy.errors import InvalidValue
-from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names, ends_of
+from cstormpy.linkage.scales import coordinate_scales, length_of
+from cstormpy.loops.closure import LEAST, Closure, angular_rows, closure_of, constraint_names, ends_of
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -69,10 +70,11 @@ def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int
     rng, metric = np.random.default_rng(0), mass_metric(mech, q0, free)
     found: list[Array] = []
     poses: list[Array] = []
-    turned = [np.where(free & (k > 0), rng.uniform(-np.pi, np.pi, mech.n), 0.0) for k in range(tries)]
+    units = coordinate_scales(mech)
+    turned = [units * np.where(free & (k > 0), rng.uniform(-np.pi, np.pi, mech.n), 0.0) for k in range(tries)]
     for end in _closed(mech, q0 + np.array(turned), free, metric):
         closed = shortened(mech, end, free)
-        A = closure_of(mech, closed[None]).A[0][:, free]
+        A = (closure_of(mech, closed[None]).A[0] * units / row_scales(mech)[:, None])[:, free]
         rank = np.linalg.matrix_rank(A, tol=1e-6 * max(1.0, float(np.abs(A).max(initial=0.0))))
         if rank < free.sum():
             raise InvalidValue(
@@ -80,6 +82,7 @@ def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int
                 "joints that are held, so that there are infinitely many; hold more joints"
             )
         pose = forward_kinematics(mech.tree, closed)
+        pose[:, :3, 3] /= length_of(mech)
         if not any(np.abs(pose - other).max() < 1e-6 for other in poses):
             found.append(closed)
             poses.append(pose)
@@ -107,19 +110,34 @@ def mass_metric(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
 
     Of numbers that no body has, as a fit may come upon, all joints count the same.
     """
-    M = inertial(mech.tree, q).mass_matrix[..., free, :][..., free]
+    units = coordinate_scales(mech)[free]
+    M = inertial(mech.tree, q).mass_matrix[..., free, :][..., free] * units * units[:, None]
     f = M.shape[-1]
     least = 1e-13 * np.maximum(np.trace(M, axis1=-2, axis2=-1) / max(f, 1), np.finfo(float).tiny)
     try:
         root = np.linalg.cholesky(M + least[..., None, None] * np.eye(f))
     except np.linalg.LinAlgError:
         root = np.broadcast_to(np.eye(f), M.shape)
-    return np.asarray(np.swapaxes(np.linalg.inv(root), -1, -2))
+    return np.asarray(np.swapaxes(np.linalg.inv(root) * units, -1, -2))
 
 
-def _sizes(found: Closure) -> Array:
-    """Return a length of the mechanism in each posture, (N,): how far its joints move the closed frames."""
-    far = [np.abs(at.v).max(axis=(1, 2), initial=0.0) for at in found.chains]
+def row_scales(mech: Linkage) -> Array:
+    """Return an ordinary size of what each constraint misses, (m,): a radian, or the mechanism's length."""
+    if "row scales" not in mech.memo:
+        anywhere = np.random.default_rng(0).uniform(-1.0, 1.0, (3, mech.n)) * coordinate_scales(mech)
+        found = closure_of(mech, anywhere)
+        first = found.first(len(found.chains))
+        scales = np.where(angular_rows(mech), 1.0, length_of(mech))
+        # of a function it is what its slopes say
+        slopes = np.abs(found.A[:, first:] * coordinate_scales(mech)).max(axis=(0, 2), initial=0.0)
+        scales[first:] = np.where(slopes > 0.0, slopes, 1.0)
+        mech.memo["row scales"] = scales
+    return np.asarray(mech.memo["row scales"])
+
+
+def _sizes(mech: Linkage, found: Closure) -> Array:
+    """Return the size of each posture in lengths of the mechanism, (N,): how far its joints move the closed frames."""
+    far = [np.abs(at.v).max(axis=(1, 2), initial=0.0) / length_of(mech) for at in found.chains]
     return np.asarray(np.max([np.ones(len(found.A)), *far], axis=0))
 
 
@@ -130,20 +148,21 @@ def _nearest(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -
     """
     q, near = q0.copy(), np.zeros(len(q0), dtype=bool)
     going, moved, winds = np.arange(len(q0)), np.full(len(q0), np.inf), _winds(mech)[free]
+    units, rows = coordinate_scales(mech)[free], row_scales(mech)
     for left in reversed(range(ITERATIONS)):
         found = closure_of(mech, q[going])
         h = found.holonomic
         phi, A = found.residual()[:, h], found.A[:, h][:, :, free]
         # a constraint's function may not be defined there
         defined = np.isfinite(phi).all(axis=1) & np.isfinite(A).all(axis=(1, 2))
-        near[going] = defined & (np.abs(phi).max(axis=1, initial=0.0) <= SHUT * _sizes(found))
+        near[going] = defined & (np.abs(phi / rows[h]).max(axis=1, initial=0.0) <= SHUT * _sizes(mech, found))
         on = defined & ~(near[going] & (moved[going] <= 1e-9))
         going, phi, A = going[on], phi[on], A[on]
         if not left or not len(going):
             break
         away, L = (q - q0)[going][:, free, None], metric[going]
         step = (L @ (np.linalg.pinv(A @ L, rcond=LEAST) @ (A @ away - phi[..., None])) - away)[..., 0]
-        last, moved[going] = moved[going], np.abs(step).max(axis=1, initial=0.0)
+        last, moved[going] = moved[going], np.abs(step / units).max(axis=1, initial=0.0)
         q[np.ix_(going, free)] += step
         sound = moved[going] < 10.0 * np.maximum(1.0, np.minimum(last, 1.0))
         sound &= np.abs(step[:, winds]).max(axis=1, initial=0.0) <= STRAIGHT
@@ -160,7 +179,7 @@ def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metr
     Steps are Newton's in coordinates y, of q - q0 = L y, in which the distance is |y|: along the closed postures, with
     the curvature of these, and closed again.
     """
-    inverse = np.linalg.inv(metric)
+    inverse, units = np.linalg.inv(metric), coordinate_scales(mech)[free]
     q, y = q.copy(), _times(inverse, (q - q0)[:, free])
     going = np.arange(len(q))
     for _ in range(ITERATIONS):
@@ -168,7 +187,7 @@ def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metr
             break
         way, last, on = _down(mech, q[going], y[going], free, metric[going])
         going, way, last = going[on], way[on], last[on]
-        way /= np.maximum(1.0, np.abs(way).max(axis=1, keepdims=True))
+        way /= np.maximum(1.0, np.abs(way / units).max(axis=1, keepdims=True))
         taken = np.zeros(len(going), dtype=bool)
         for part in 0.5 ** np.arange(HALVINGS):
             left = np.flatnonzero(~taken)
@@ -198,7 +217,8 @@ def _down(
     closing[:, : s.shape[1]] = s > LEAST * s.max(axis=1, initial=0.0, keepdims=True)
     across = np.swapaxes(Vt, 1, 2) @ (Vt * (1.0 - closing)[..., None])
     down = _times(across, y)
-    last = np.abs(down).max(axis=1, initial=0.0) <= NEAREST * (1.0 + np.linalg.norm(y, axis=1))
+    far = np.linalg.norm(np.linalg.inv(metric) * coordinate_scales(mech)[free], axis=(1, 2))
+    last = np.abs(down).max(axis=1, initial=0.0) <= NEAREST * (far + np.linalg.norm(y, axis=1))
     lam = -_times(np.swapaxes(np.linalg.pinv(A, rcond=LEAST), 1, 2), y)
     slopes = np.einsum("sm,smij->sij", lam, found.slopes()[:, h])[:, free][:, :, free]
     bent = np.swapaxes(metric, 1, 2) @ slopes @ metric
@@ -245,7 +265,8 @@ def _from_afar(
 def _beside(mech: Linkage, free: NDArray[np.bool_]) -> Array:
     """Return by how much starts (STARTS, n) lie beside a posture: one that is stretched shows no way to go."""
     rng = np.random.default_rng(0)
-    return np.array([np.where(free, BESIDE * k * rng.normal(size=mech.n), 0.0) for k in range(STARTS)])
+    units = coordinate_scales(mech)
+    return np.array([units * np.where(free, BESIDE * k * rng.normal(size=mech.n), 0.0) for k in range(STARTS)])
 
 
 def closed_beside(mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array) -> Array:
@@ -284,7 +305,7 @@ def _closing_all(
 
 def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array) -> tuple[Array, NDArray[np.bool_]]:
     """Return where damped Gauss-Newton steps in the mass metric lead from postures (N, n), and what is closed there."""
-    q = _short(mech, starts, free)
+    q, units = _short(mech, starts, free), coordinate_scales(mech)[free]
     phi, A, size = _left(mech, q, free)
     damping = np.full(len(q), 1e-3)
     going = np.flatnonzero(np.isfinite(phi).all(axis=1) & np.isfinite(A).all(axis=(1, 2)))
@@ -300,7 +321,7 @@ def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Arra
         S += (damping[going] * np.maximum(np.trace(S, axis1=1, axis2=2), 1e-300))[:, None, None] * np.eye(S.shape[1])
         step = (L @ np.swapaxes(W, 1, 2) @ np.linalg.solve(S, -phi[going, :, None]))[..., 0]
         tried = q[going]
-        tried[:, free] += step / np.maximum(1.0, np.abs(step).max(axis=1, initial=0.0))[:, None]
+        tried[:, free] += step / np.maximum(1.0, np.abs(step / units).max(axis=1, initial=0.0))[:, None]
         tried = _short(mech, tried, free)
         left, slopes, length = _left(mech, tried, free)
         nearer = ((left * left).sum(axis=1) < (phi[going] ** 2).sum(axis=1)) & np.isfinite(slopes).all(axis=(1, 2))
@@ -316,10 +337,14 @@ def _short(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
 
 
 def _left(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
-    """Return what is left open in postures (N, n), its derivative to the joints that may move, and the sizes there."""
+    """Return what is left open in postures (N, n), its derivative to the joints that may move, and the sizes there.
+
+    Each row is a part of its `row_scales`.
+    """
     found = closure_of(mech, q)
     h = found.holonomic
-    return found.residual()[:, h], found.A[:, h][:, :, free], _sizes(found)
+    rows = row_scales(mech)[h]
+    return found.residual()[:, h] / rows, found.A[:, h][:, :, free] / rows[:, None], _sizes(mech, found)
 
 
 def _left_open(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> InvalidValue:
@@ -333,7 +358,7 @@ def _left_open(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> InvalidValue
     name = constraint_names(mech)[row]
     if not defined.all():
         return InvalidValue(f"loop {name}: is not defined at {at}; begin elsewhere")
-    rank = np.linalg.matrix_rank(A[h][:, free], tol=1e-6)
+    rank = np.linalg.matrix_rank((A * coordinate_scales(mech) / row_scales(mech)[:, None])[h][:, free], tol=1e-6)
     return InvalidValue(
         f"loop {name}: cannot be closed from there, {phi[k]:.3g} is left{ends_of(mech, row)} at {at}, where {rank} of "
         f"{len(phi)} constraints are independent in the {int(free.sum())} joints that may move; begin elsewhere"

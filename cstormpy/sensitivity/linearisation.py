@@ -14,6 +14,7 @@ from cstormpy.arrays import Array, Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.charts import LONGEST, shortened
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, coordinates_of, read_samples
 from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ LEAST_DAMPING = 1e-12
 """Part of a Jacobian's squares that is always added to them: equations may say the same of the joints that move."""
 
 ROUNDING = 1e-13
-"""Part of the largest load below which what remains of it is taken for rounding."""
+"""Part of the mechanism's load below which what remains of it is taken for rounding."""
 
 
 @dataclass(frozen=True)
@@ -191,41 +192,59 @@ def _search(
         d = hybrid_sensitivity(mech, q, still, still, wrench, drive="inverse", name="qdd")
         return d.y, (d.y - wanted)[rows], d.dy_dq[np.ix_(rows, free)]
 
-    return search_for(mech, ask, q, free)
+    return search_for(mech, ask, q, free, rows)
 
 
 def search_for(
-    mech: Linkage, ask: Callable[[Array], tuple[Array, Array, Array]], x: Array, free: NDArray[np.bool_]
+    mech: Linkage,
+    ask: Callable[[Array], tuple[Array, Array, Array]],
+    x: Array,
+    free: NDArray[np.bool_],
+    rows: NDArray[np.bool_],
+    closing: Array | None = None,
+    closed: NDArray[np.bool_] | None = None,
 ) -> tuple[Array, Array]:
     """Return where what is left over vanishes, moving `free` entries only, and the loads there.
 
-    `ask` gives loads, what is left over, and its derivative. The steps are Levenberg and Marquardt's, which are
-    Newton's near the answer and go the shortest way where there are more unknowns than equations. The first entries of
-    `x` are the joints', which go no further than a radian at once; rotation vectors stay off a whole turn, where no
-    moment has a share in their torques.
+    `ask` gives loads, what is left over of them in `rows` and of the constraints that are `closed`, and its derivative.
+    The steps are Levenberg and Marquardt's, which are Newton's near the answer and go the shortest way where there are
+    more unknowns than equations, all in the mechanism's own sizes, `closing` being those of the constraints. The first
+    entries of `x` are the joints', which go no further than a radian, or the mechanism's length, at once; the others
+    are multipliers. Rotation vectors stay off a whole turn, where no moment has a share in their torques.
     """
     n = mech.n
+    scales = coordinate_scales(mech)
 
     def kept(x: Array) -> Array:
         return np.concatenate([shortened(mech, x[:n], free[:n], LONGEST), x[n:]])
 
     x = kept(x)
     load, r, J = ask(x)
-    turning = np.flatnonzero(free) < n
+    joints = np.flatnonzero(free) < n
+    slopes = J[: rows.sum(), joints] * scales[free[:n]] * scales[rows, None]
+    work = max(float(np.abs(load * scales).max(initial=0.0)), float(np.abs(slopes).max(initial=0.0))) or 1.0
+    units, sizes = scales, work / scales[rows]
+    if closing is not None:
+        units = np.concatenate([scales, work / closing])
+        sizes = np.concatenate([sizes, closing[closed]])
+    units = units[free]
+    r, J = r / sizes, J * units / sizes[:, None]
     damping = 1e-3
     for _ in range(ITERATIONS):
-        if np.abs(r).max(initial=0.0) <= ROUNDING * max(1.0, float(np.abs(load).max(initial=0.0))):
+        if np.abs(r).max(initial=0.0) <= ROUNDING:
             break
         left = float(np.abs(r).max())
         scale = max(damping * left / (1.0 + left), LEAST_DAMPING) * max(float(np.sum(J * J)), np.finfo(float).tiny)
         step = J.T @ np.linalg.solve(J @ J.T + scale * np.eye(len(r)), -r) if J.any() else np.zeros(free.sum())
         moved = x.copy()
-        moved[free] += step * min(1.0, 1.0 / max(np.abs(step[turning]).max(initial=0.0), 1e-300))
+        moved[free] += units * step * min(1.0, 1.0 / max(np.abs(step[joints]).max(initial=0.0), 1e-300))
         load_there, r_there, J_there = ask(moved)
+        r_there, J_there = r_there / sizes, J_there * units / sizes[:, None]
         if r_there @ r_there < r @ r:
             x, load, r, J, damping = kept(moved), load_there, r_there, J_there, damping * 0.1
             if not np.array_equal(x, moved):
                 load, r, J = ask(x)
+                r, J = r / sizes, J * units / sizes[:, None]
         elif damping > 1e12 or not step.any():
             break
         else:

@@ -28,7 +28,7 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
-from cstormpy.linkage.scales import coordinate_scales, length_of, work_of
+from cstormpy.linkage.scales import coordinate_scales, falling_of, work_of
 from cstormpy.loops import lines as closed_lines
 from cstormpy.loops.assembly import independent_rows, is_carried, refuse_open, singular, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain
@@ -279,8 +279,7 @@ def multipliers_of(
     inverse, rank = inverse_of(S)
     lam = (inverse @ wanted[..., None])[..., 0]
     off = np.abs((S @ lam[..., None])[..., 0] - wanted)
-    falling = float(np.linalg.norm(mech.gravity)) / length_of(mech) or 1.0
-    scale = np.maximum(min(1.0, falling), np.abs(wanted).max(axis=1, keepdims=True, initial=0.0))
+    scale = np.maximum(min(1.0, falling_of(mech)), np.abs(wanted).max(axis=1, keepdims=True, initial=0.0))
     if (off > CONTRADICTION * scale).any():
         row, k = divmod(int(np.argmax(off / scale)), off.shape[1])
         where = "" if single else f" in row {row}"
@@ -348,9 +347,8 @@ def closed_inverse(
     found = without_opening(mech, closure_of(mech, rows["q"]))
     refuse_open(mech, found, rows["qd"], samples.single)
     off = np.abs(wanted_accelerations(found, rows["qd"], rows["qdd"]))
-    falling = float(np.linalg.norm(mech.gravity)) / length_of(mech) or 1.0
     scale = (
-        min(1.0, falling)
+        min(1.0, falling_of(mech))
         + np.abs(rows["qdd"]).max(axis=1, initial=0.0)
         + np.abs(rows["qd"]).max(axis=1, initial=0.0) ** 2
     )

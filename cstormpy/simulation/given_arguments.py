@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from bdsim.components import Clock
@@ -85,7 +85,7 @@ class GivenArguments:
     def may_set(self, block: Any, name: str) -> bool:
         """Tell whether a block of ours has an attribute; refuse one that is read only where it is made."""
         if name in self.only_made_with:
-            self.refuse(block, [name])
+            self.refuse(block, name)
         return name in vars(block) or hasattr(type(block), name) or not type(block).__module__.startswith("cstormpy.")
 
     def settable(self, block: Any) -> list[str]:
@@ -94,14 +94,13 @@ class GivenArguments:
             name for name in self._bound.signature.parameters if name in vars(block) or _is_settable(type(block), name)
         ]
 
-    def refuse(self, block: Any, names: Iterable[str]) -> None:
-        """Refuse to set what is read where the block is made: nothing would change."""
-        for name in names:
-            vars(block).pop(name, None)
-            raise InvalidValue(
-                f"block {str(block.name)!r} ({self._kind}): {name!r} is read only where the block is made, and set "
-                f"later it changes nothing; make another block, bd.{self._kind}({name}=…)"
-            )
+    def refuse(self, block: Any, name: str) -> NoReturn:
+        """Refuse to set what is read where the block is made, and forget it: nothing would change."""
+        vars(block).pop(name, None)
+        raise InvalidValue(
+            f"block {str(block.name)!r} ({self._kind}): {name!r} is read only where the block is made, and set "
+            f"later it changes nothing; make another block, bd.{self._kind}({name}=…)"
+        )
 
     def check(self, block: Any) -> None:
         """Refuse what has been set in a block by the words by which it is refused where the block is made."""
@@ -145,7 +144,7 @@ def check_numbers(blocks: Iterable[Any]) -> None:
         given = own.get("_given")
         if given is not None:
             if not own.keys().isdisjoint(given.only_made_with):
-                given.refuse(b, own.keys() & given.only_made_with)
+                given.refuse(b, min(own.keys() & given.only_made_with))
             for name, value in given.kept.items():
                 if own.get(name) is not value:
                     given.check(b)

@@ -60,8 +60,10 @@ def servo(sim, sampled=False):
 SERVO = ["gain.K", "limit.max", "cost.x0"]
 
 
-@pytest.mark.parametrize("solver", ["RK4", "Euler"])
-@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize(
+    ("sampled", "solver"),
+    [pytest.param(False, "RK4", marks=pytest.mark.slow), (False, "Euler"), (True, "RK4"), (True, "Euler")],
+)
 def test_the_gradient_is_that_of_the_same_stepper(sim, solver, sampled):
     bd = servo(sim, sampled)
     names = SERVO if sampled else ["gain.K", "wanted.on", "cost.x0"]
@@ -76,6 +78,7 @@ def test_the_gradient_is_that_of_the_same_stepper(sim, solver, sampled):
     assert found.differenced == []
 
 
+@pytest.mark.slow
 def test_with_an_adaptive_solver_it_goes_along_the_accepted_steps(sim):
     bd = servo(sim)
     names = ["gain.K", "limit.max", "cost.x0"]
@@ -143,7 +146,8 @@ def swing():
 GAINS = ["controller.energy.ke", "controller.energy.kp", "plant.elbow.qd"]
 
 
-@pytest.mark.parametrize(("T", "events"), [pytest.param(0.4, 0, marks=pytest.mark.slow), (0.65, 1)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("T", "events"), [(0.4, 0), (0.65, 1)])
 def test_a_change_of_the_laws_phase_comes_earlier_or_later(swing, T, events):
     # angles that wrap and torques at their limits on the way are located too: of steps over them it is off by 4e-3
     sim, bd = swing
@@ -155,6 +159,7 @@ def test_a_change_of_the_laws_phase_comes_earlier_or_later(swing, T, events):
     np.testing.assert_allclose(found.gradient, slopes, rtol=0, atol=1e-6 if events else 2e-8)
 
 
+@pytest.mark.slow
 def test_weights_of_a_regulator_are_tunable_as_its_gains_are_solved_for_anew(sim):
     build = importlib.import_module("cstormpy.diagrams.acrobot").build
     bd = build(sim, controller="lqr", q0=[math.pi / 2 + 0.05, 0.0], kick=False)

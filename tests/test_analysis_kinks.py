@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 
 import numpy as np
@@ -212,8 +213,13 @@ NOT_GONE_THROUGH = {
 }
 
 
-@pytest.mark.parametrize("own", ["block", "function", "law"])
-@pytest.mark.parametrize("name", NOT_GONE_THROUGH)
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        pytest.param(*case, marks=[pytest.mark.slow] * (case == ("asked in Python", "law")))
+        for case in itertools.product(NOT_GONE_THROUGH, ("block", "function", "law"))
+    ],
+)
 def test_jumps_that_a_run_does_not_go_through_are_noted_whoever_has_them(own, name):
     """Only of a FUNCTION that was asked in Python they were: of the rest the gradient was 10 to 350 percent off."""
     sim = cs.Simulation(engine="compiled", live=False, progress=False)
@@ -246,7 +252,7 @@ def test_many_jumps_within_a_step_are_noted(function):
     assert len(found.notes) == 1 and found.notes[0].startswith("law jumps to and fro at t = ")
 
 
-@pytest.mark.parametrize("kind", ["limit", "compare", "relay"])
+@pytest.mark.parametrize("kind", [pytest.param("limit", marks=pytest.mark.slow), "compare", "relay"])
 def test_an_event_that_a_jump_of_a_function_brings_about_comes_when_it_jumps(kind):
     """How fast the signal of the event goes to zero beside the jump says nothing of when: gradients went by that."""
     sim = cs.Simulation(live=False, progress=False)

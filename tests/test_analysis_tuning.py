@@ -364,6 +364,7 @@ def test_a_bound_that_ends_the_search_is_named():
     assert found.message == "the gradient has vanished, but for gain.K at a bound"
 
 
+@pytest.mark.slow
 def test_numbers_far_from_the_start_are_found_though_its_steps_would_be_unstable_there():
     """With the steps of the first run a damper three times as strong was unstable: the search ended at such a wall."""
     sim = cs.Simulation(live=False, progress=False)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from ball_towers import ENGINES, LONG, quiet, tower
+from ball_towers import ENGINES, quiet, tower
 
 import cstormpy as cs
 from cstormpy import lie
@@ -35,7 +35,8 @@ def test_inverse_kinematics_keeps_balls_within_their_largest_angles():
     assert (angles_of(mech, free.q) > np.array([0.8, 1.1])).any()
 
 
-@pytest.mark.parametrize("engine", LONG)
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ENGINES)
 def test_the_nearest_pose_of_a_limited_ball_is_at_its_largest_angle(engine):
     """A target that is turned by 1.5 rad, where 0.6 can be done: the same axis, 0.9 rad away. IKINE finds it too."""
     mech, axis = limited_pendulum(), np.array([1.0, -2.0, 0.5]) / np.sqrt(5.25)

@@ -61,6 +61,7 @@ def test_what_is_kept_is_what_was_read(reader):
         assert {key: repr(value) for key, value in again[name].items()} == {key: repr(v) for key, v in info.items()}
 
 
+@pytest.mark.slow
 def test_a_source_that_changes_or_comes_is_read(reader):
     reader, folder = reader
     reader.load_blocks()
@@ -72,6 +73,7 @@ def test_a_source_that_changes_or_comes_is_read(reader):
     assert reader.count == 3
 
 
+@pytest.mark.slow
 def test_what_is_damaged_is_read(reader, tmp_path):
     reader, _ = reader
     reader.load_blocks()

@@ -90,7 +90,7 @@ def test_within_its_limits_or_at_a_stop_nothing_is_said(caplog):
     assert "limits" not in caplog.text
 
 
-@ENGINES
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 def test_a_plant_with_stops_is_one_with_jointlimit(engine):
     """The same law at the same joints; and the energy is that of before, where no damper takes any."""
     for options in (True, {"stiffness": [800.0, 60.0], "damping": 0.0, "depth": 0.02}):

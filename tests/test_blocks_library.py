@@ -223,6 +223,7 @@ def test_there_is_an_icon(cls):
     assert not (ink[[0, -1]].any() or ink[:, [0, -1]].any()), "something is cut off at the edge"
 
 
+@pytest.mark.slow
 def test_the_script_draws_the_icons_that_there_are(tmp_path):
     drawn = draw_icons(tmp_path)
     assert {path.name for path in drawn} == {path.name for path in ICONS.glob("*.png")}
@@ -287,7 +288,11 @@ def junk():
     return st.one_of(plain, nested, arrays, mappings, objects, st.tuples(plain, plain))
 
 
-@each_block
+@pytest.mark.parametrize(
+    "cls",
+    [pytest.param(cls, marks=[pytest.mark.slow] * (cls.__name__ == "Controller")) for cls in BLOCKS],
+    ids=lambda cls: cls.__name__,
+)
 @settings(max_examples=12)
 @given(data=st.data())
 def test_wrong_arguments_raise_our_own_errors_only(cls, data):

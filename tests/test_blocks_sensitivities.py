@@ -133,6 +133,7 @@ def test_a_start_that_depends_on_parameters():
     np.testing.assert_array_equal(by_p, slope)
 
 
+@pytest.mark.slow
 def test_beside_the_plant_in_a_plain_diagram():
     """The loop is closed by GAIN blocks; the feedback port takes the same gains from a CONSTANT."""
     sim = bdsim.BDSim(sysargs=False, graphics=False, progress=False, verbose=False)

@@ -115,6 +115,7 @@ def test_a_pace_is_kept_without_a_window(cstorm):
     assert time.perf_counter() - begin > 0.498
 
 
+@pytest.mark.slow
 def test_what_the_run_is_told_of_live_windows(cstorm, monkeypatch):
     """Where one can be shown it is; where none can, a line says why and the report is all."""
     told, said = [], []

@@ -50,6 +50,7 @@ def test_debug_shows_the_traceback(cstorm, arguments):
     assert isinstance(found.value.__cause__, ZeroDivisionError)
 
 
+@pytest.mark.slow
 def test_debug_in_a_process_of_its_own():
     done = start("run", script("def build(sim):\n    return 1 / 0"), "--debug")
     error = done.communicate(timeout=60)[1]

@@ -117,6 +117,7 @@ def _value(mech, parameter):
     return mech.joint(owner).damping if field == "damping" else mech.link(owner).com[0]
 
 
+@pytest.mark.slow
 @each
 def test_both_engines_run_it_and_lose_no_power(name):
     mech, q, qd = state(name)

@@ -216,6 +216,7 @@ def test_lengths_of_loops_want_a_start_that_goes_along():
 OPTIONS = {"T": 0.04, "dt": 0.005, "solver": "RK4"}
 
 
+@pytest.mark.slow
 def test_gradients_reach_the_frames_of_loops():
     """They were constants of what a diagram was translated into, and refused by name."""
     mech, q, qd = state("four_bar", 1)

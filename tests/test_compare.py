@@ -62,6 +62,7 @@ def test_a_ball_is_measured_by_the_shorter_way():
     assert strict.entries[0].final_error == pytest.approx(2.0 * math.pi, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_effort_where_the_torque_is_found():
     """With a prescribed motion the torque comes from a block that the comparison adds."""
     # the comparison has a state more, by which its steps are others
@@ -342,6 +343,7 @@ def figure(monkeypatch):
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_the_figure_shows_each_run(figure):
     found = compare("acrobot", {"controller": ["energy", "none"]}, T=5.0)
     drawn = figure(found)
@@ -356,6 +358,7 @@ def test_the_figure_shows_each_run(figure):
     assert legend[0].startswith("energy (balanced from 4.") and legend[1] == "none (not balanced)"
 
 
+@pytest.mark.slow
 def test_nothing_in_the_figure_covers_anything_else(figure):
     """The legend, the plots with their labels: each in its own place, and inside of the figure."""
     found = compare("acrobot", {"controller": ["energy", "pfl", "noncollocated", "pd", "none"]}, T=0.3)

@@ -216,6 +216,7 @@ def test_times_are_continued_by_their_own_power():
 
 
 # ---------------------------------------------------------------- table, files, command
+@pytest.mark.slow
 def test_each_formulation_has_a_row_and_the_kernels_another(recursions):
     text = str(recursions)
     for method in METHODS:

@@ -85,6 +85,7 @@ def scored():
     return compare(balanced, {"gain": [0.1, 1000.0]}, T=2.0, robustness=SMALL)
 
 
+@pytest.mark.slow
 def test_a_regulator_endures_what_is_small_and_not_what_is_large(scored):
     """That of a pendulum, weak and strong: 40 ms are too much for the strong one, with a crossover at some 100 1/s."""
     weak, strong = (entry.robustness for entry in scored.entries)
@@ -141,6 +142,7 @@ def test_of_two_plants_that_of_the_name_is_scored():
     assert found.share("model") == 1.0
 
 
+@pytest.mark.slow
 def test_joints_of_several_coordinates_are_changed_by_their_names():
     """Their damping, an array, was taken for a number."""
     hinges = (

@@ -30,9 +30,10 @@ def runs(monkeypatch):
 
 #: Diagrams of bdsim's own blocks, none of which is asked in Python.
 TRACED = ("sources", "interpolations", "matrices", "connections", "filters", "sampled blocks")
+LONG = ("interpolations", "inverse kinematics", "spline law")
 
 
-@pytest.mark.parametrize("name", DIAGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x in LONG)) for x in DIAGRAMS])
 def test_every_block(runs, name):
     """Its numbers, read anew, are those that were read; it computes what the blocks do, traced where it can be."""
     sim = simulation()

@@ -119,6 +119,7 @@ def test_what_is_no_number_is_not_translated():
         sim.run(bd, T=0.1)
 
 
+@pytest.mark.slow
 def test_inverse_kinematics_follows_in_both_engines():
     """A tip that is led along a circle: the answers depend on the times visited, which are the same."""
     mech, start = cs.library.planar_2r(), np.array([0.3, 0.9])

@@ -262,6 +262,7 @@ def test_a_law_takes_lists_and_refuses_other_widths():
         law(0.0, [0.1, 0.0], [0.0])
 
 
+@pytest.mark.slow
 def test_the_family_has_names():
     assert control.names() == ("energy", "pfl", "noncollocated", "spline", "lqr", "pd", "none")
     for name in control.names():
@@ -451,6 +452,7 @@ def test_a_ball_goes_to_its_goal_by_the_shorter_way(name):
     assert values[1] == pytest.approx(values[0], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_regulator_holds_a_ball_across_half_a_turn_in_a_run():
     """It went round the whole turn; the derivative of the end goes through law and exchange of vectors."""
     mech, goal = two_balls(), np.array([0.1, 0.2, 2.9, 0.2, -0.3, 3.0])

@@ -50,7 +50,7 @@ def test_the_acrobot_swings_up_and_balances_from_all_starts(name, slowest):
         assert law.modes[law.mode] == "balance"
 
 
-@pytest.mark.parametrize("name", ["pd", "none"])
+@pytest.mark.parametrize("name", [pytest.param("pd", marks=pytest.mark.slow), "none"])
 def test_the_baselines_never_balance(name):
     for k in range(len(STARTS)):
         states, phases = swing(control.law(name, library.acrobot()), k, 4.0)
@@ -66,6 +66,7 @@ def test_at_rest_below_the_goal_a_pump_is_silent(name):
     assert abs(law(0.0, np.array([-np.pi / 2, 0.0]), np.zeros(2))[0]) < 1e-12
 
 
+@pytest.mark.slow
 def test_what_slips_is_swung_up_again():
     """A push that the regulator cannot hold: it lets go, and catches again later."""
     law = control.law("energy", library.acrobot())

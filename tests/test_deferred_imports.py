@@ -81,6 +81,7 @@ def test_what_is_touched_is_what_it_always_was():
     assert said(TOUCHED) == ["True"] * 7
 
 
+@pytest.mark.slow
 def test_classes_that_stand_in_serve_before_they_are_loaded():
     """spatialmath makes objects of scipy's classes, asks whether something is one, and may be derived from."""
     script = (
@@ -98,11 +99,12 @@ print(stood_in, type(curve) is real.BSpline, isinstance(curve, s.BSpline), Mine.
     assert said(script) == ["True"] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [
         "INTERPOLATE(x=[0, 1], y=[2, 3], time=True)",
-        pytest.param("LTI_SISO([1, 2], [1, 3, 5])", marks=pytest.mark.slow),
+        "LTI_SISO([1, 2], [1, 3, 5])",
     ],
 )
 def test_blocks_that_need_what_is_deferred_find_it(name):

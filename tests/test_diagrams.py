@@ -18,6 +18,7 @@ from cstormpy import control, diagrams
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName
 
 NAMES = diagrams.names()
+LONG = ("stewart_platform", "two_link_lifting", "two_link_swing")
 HANGING = -math.pi / 2
 
 #: Upper ends of the times in which the laws balance the acrobot, from five starts, plus 5 % [s].
@@ -48,9 +49,7 @@ def test_the_names_are_those_of_the_modules():
     assert {"pendulum", "acrobot", "acrobot_elbow", "two_link_arm", "branched_acrobot"} <= set(NAMES)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "stewart_platform" else n for n in NAMES]
-)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in NAMES])
 def test_each_diagram_runs_to_its_end(sim, name):
     module = diagrams.load(name)
     bd = module.build(sim)
@@ -277,6 +276,7 @@ def test_a_body_turns_over_about_its_intermediate_axis_only(sim):
         assert len(out.events) >= 4  # re-centrings, which the spin does not show
 
 
+@pytest.mark.slow
 def test_the_spherical_pendulum_keeps_what_it_must(sim):
     """Energy, the momentum about the vertical, and its spin about the rod, which no torque reaches."""
     options = {"rtol": 1e-10, "atol": 1e-12, "solver": "DOP853", "watch": ["tip", "energy"]}

@@ -134,6 +134,7 @@ def test_the_load_hangs_on_the_arm(sim):
     np.testing.assert_allclose(out.signal("controller.tau")[-1], gravity + 10.0 * np.array(lever), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_the_effort_is_the_cost_of_the_swing(sim):
     bd = built("two_link_swing")
     out = sim.run(bd, lasts(bd), watch=["effort"])
@@ -214,6 +215,7 @@ def test_a_search_that_finds_nothing_is_told(sim, searches, monkeypatch):
 # ---------------------------------------------------------------- the command line, comparisons
 
 
+@pytest.mark.slow
 def test_the_demo_runs_as_long_as_the_diagram_says(tmp_path, capsys):
     target = tmp_path / "arm.html"
     given = ["demo", "two_link_time_optimal", "--controller", "open loop", "--no-live", "--report", str(target)]

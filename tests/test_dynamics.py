@@ -75,6 +75,7 @@ def test_every_partition_of_a_small_tree(loaded):
         check_against_both(mech.with_drive(active=active), *state, loads)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(seed=seeds, links=st.integers(1, 40))
 def test_inverse_and_forward_dynamics_whatever_the_drive(seed, links):

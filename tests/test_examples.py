@@ -204,6 +204,7 @@ def test_region_of_attraction(capsys, tmp_path):
     assert (tmp_path / "region_of_attraction.png").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_compare_formulations(capsys, tmp_path):
     found = runpy.run_path(str(EXAMPLES / "compare_formulations.py"))["main"](last=6)
     assert max(row.error for row in found.rows if row.error is not None) < 1e-12

@@ -38,6 +38,7 @@ def split(mech, u, y):
 
 
 # ---------------------------------------------------------------- Algorithm 4.1
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(seed=seeds, serial=st.booleans())
 def test_algorithm_4_1_is_the_complex_step_of_the_dynamics(seed, serial):

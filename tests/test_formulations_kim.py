@@ -67,6 +67,7 @@ def test_passive_joint_without_inertia_is_named():
 
 
 # ---------------------------------------------------------------- derivatives
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(seed=seeds)
 def test_sensitivities_are_the_kernels(seed):

@@ -54,6 +54,7 @@ def test_fuzzed_coordinates_bring_only_our_errors(ask, q, qd, u):
         assert answer.shape in (expected, (*expected[:-1], 3, 2, 2), (*expected, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 @settings(max_examples=300)
 @given(st.sampled_from(careful), sound, wrenches, bases, st.sampled_from([1, None, 2]) | anything)
@@ -62,6 +63,7 @@ def test_fuzzed_wrenches_bases_and_threads_bring_only_our_errors(ask, q, wrench,
     assert answer is None or np.isfinite(answer).all()
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 @settings(max_examples=300)
 @given(st.data())

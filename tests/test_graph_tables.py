@@ -67,6 +67,7 @@ def test_a_table_is_looked_up_as_numpy_does(line):
     assert np.isnan(found[-1]).all()
 
 
+@pytest.mark.slow
 def test_what_is_looked_up_has_the_derivatives_of_differences(line):
     """To the time, and to each number of the table: along a direction and of a weighted sum."""
     graph, tables, times, _, p = line

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(not PAGES, reason="looks at the documents of a c
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.slow] * (page.name == "optimal.md"))
+        pytest.param(page, marks=[pytest.mark.slow] * (page.name in ("identification.md", "optimal.md")))
         for page in PAGES
         if CODE.search(page.read_text(encoding="utf-8"))
     ],

@@ -93,6 +93,7 @@ def test_one_mass_and_single_entries_of_an_inertia_are_found_alone():
     assert_close(found.mechanism.link("link6").inertia, truth.link("link6").inertia, 1e-6)
 
 
+@pytest.mark.slow
 def test_noisy_data_lie_within_three_standard_errors():
     """A normal deviate does in 99.7 of 100 cases; 95 leave room for noise that is itself only estimated."""
     truth = library.planar_2r()
@@ -109,7 +110,8 @@ def test_noisy_data_lie_within_three_standard_errors():
     assert_close(found.noise / noise, np.ones(2), 0.4)
 
 
-@pytest.mark.parametrize("noise", [(1.0, 0.005), pytest.param((0.005, 1.0), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", [(1.0, 0.005), (0.005, 1.0)])
 def test_standard_errors_where_one_joint_is_much_noisier_than_the_other(noise):
     """The quiet joint's noise was that of a fit without weights, so that errors were said to be up to seven times it.
 
@@ -280,6 +282,7 @@ def test_rates_and_accelerations_come_from_a_spline():
     assert_close(found.base_values, true_values(found, truth), 1e-2)
 
 
+@pytest.mark.slow
 def test_a_log_is_a_frame_a_dict_or_several():
     truth = library.acrobot()  # whose shoulder has no motor
     log = a_log(truth)

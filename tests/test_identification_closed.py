@@ -91,10 +91,7 @@ def test_all_ten_numbers_of_a_free_platform_can_be_found():
     assert len(base_parameters(mech, "platform").alone) == 10
 
 
-each = pytest.mark.parametrize(
-    "name",
-    ["four_bar", *(pytest.param(name, marks=pytest.mark.slow) for name in ("five_bar", "slider_crank", "three_rrr"))],
-)
+each = pytest.mark.parametrize("name", ["four_bar", "five_bar", "slider_crank", "three_rrr"])
 
 
 @pytest.mark.slow
@@ -113,6 +110,7 @@ def test_what_is_regrouped_changes_no_torque_of_a_motor(name):
 
 
 # ---------------------------------------------------------------- what is found
+@pytest.mark.slow
 @each
 def test_clean_data_give_back_what_can_be_found(name):
     truth = made(name)
@@ -198,6 +196,7 @@ def a_run(truth, end):
 SIGNALS = {"q": "plant.q", "qd": "plant.qd", "tau": "torque"}
 
 
+@pytest.mark.slow
 def test_a_run_of_a_closed_mechanism_is_a_log():
     truth = made("four_bar", 0.1)
     poor = truth.with_parameters({"coupler_rod.mass": 2.0, "crank.damping": 0.0})
@@ -208,6 +207,7 @@ def test_a_run_of_a_closed_mechanism_is_a_log():
     assert abs(found.mechanism.joint("crank").damping - 0.1) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_simulated_motion_fits_that_of_a_closed_mechanism():
     """Output error: states at which the simulation begins anew are closed, and noise of the positions is no bias."""
     truth, names = made("four_bar", 0.1), ["coupler_rod.mass", "crank.damping"]
@@ -232,6 +232,7 @@ def test_a_simulated_motion_fits_that_of_a_closed_mechanism():
         cs.identify(truth, log, ["pin.pose_a.x"], form="output", control_points=80)
 
 
+@pytest.mark.slow
 def test_what_a_motion_will_tell_is_what_its_log_tells():
     """The standard errors that are foretold of a motion of the four-bar are those of a noisy log of it."""
     mech = cs.library.four_bar()
@@ -265,6 +266,7 @@ def test_a_motion_that_nearly_closes_is_closed():
     assert 0.0 < np.abs(found.base_values - clean.base_values).max()
 
 
+@pytest.mark.slow
 def test_a_motion_that_is_open_is_refused_with_its_gap():
     mech = made("four_bar")
     log = a_log(mech, START["four_bar"], 40)
@@ -278,6 +280,7 @@ def test_a_motion_that_is_open_is_refused_with_its_gap():
         cs.identify(mech, {**log, "qdd": log["qdd"] + [0.0, 1e4, 0.0]})
 
 
+@pytest.mark.slow
 def test_too_few_rows_are_counted_by_freedoms():
     mech = made("four_bar")
     log = {name: a[:7] for name, a in a_log(mech, START["four_bar"], 40).items()}

@@ -129,6 +129,7 @@ def test_rate_of_the_jacobian(seed, links):
     assert_close(mech.jacobian(q, link) @ qdd + rate @ qd, acceleration, ROUNDING)
 
 
+@pytest.mark.slow
 @any_tree(15, 40)
 def test_derivative_of_the_jacobian(seed, links):
     rng = np.random.default_rng(seed)

@@ -251,6 +251,7 @@ def test_an_integer_literal_becomes_a_float():
 # Tuples of numbers ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 def test_vectors_and_matrices_are_those_of_numpy():
     rng = np.random.default_rng(3)
@@ -274,6 +275,7 @@ def test_vectors_and_matrices_are_those_of_numpy():
     np.testing.assert_allclose(turned, (A @ S @ A.T)[np.triu_indices(3)], rtol=0, atol=5e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
 def test_tuples_go_to_memory_and_come_back():
     W = np.zeros(30)

@@ -78,6 +78,7 @@ def test_kinetic_energy_of_all_links_under_a_moving_base(seed, links):
     assert_close(mech.momentum(q, qd, base), momentum, ROUNDING)
 
 
+@pytest.mark.slow
 @any_tree(examples=10)
 def test_gradients_of_the_energies(seed, links):
     rng = np.random.default_rng(seed)

@@ -158,6 +158,7 @@ def test_a_prepared_function_takes_the_line_once_that_pays(monkeypatch):
     near(mech.inverse_dynamics(q, qd, y), tau)
 
 
+@pytest.mark.slow
 def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
     """A tree of some twenty joints, whose line is cut."""
     from cstormpy.graph.module import text_for_rows
@@ -171,6 +172,7 @@ def test_a_line_in_sections_is_the_kernels_on_floats(always, monkeypatch):
     near(mech.hybrid_dynamics(q, qd, u).y, expected.y)
 
 
+@pytest.mark.slow
 def test_derivatives_in_sections_are_those_of_the_kernels_on_floats(always, monkeypatch):
     """Two ball joints, whose line is cut where its rows of results are long."""
     from cstormpy.graph import routine as graph_routine
@@ -377,6 +379,7 @@ def test_symbols_of_a_wrong_shape_are_refused():
         library.acrobot().mass_matrix(symbols(Graph().inputs("x", 3)))
 
 
+@pytest.mark.slow
 @settings(max_examples=3)
 @given(seed=st.integers(0, 2**32 - 1), links=st.integers(1, 4), based=st.booleans())
 def test_kinematics_and_inertia_have_lines_too(seed, links, based):

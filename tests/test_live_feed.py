@@ -234,6 +234,7 @@ def test_a_window_that_is_not_needed_ends_while_it_starts(caplog):
     assert caplog.messages == []
 
 
+@pytest.mark.slow
 @needs_qt
 @posix
 def test_a_window_that_is_killed_is_one_line(caplog):
@@ -323,6 +324,7 @@ def test_a_simulation_that_is_killed_leaves_nothing(fork):
     process.stderr.close()
 
 
+@pytest.mark.slow
 @needs_qt
 @posix
 def test_a_script_that_ends_without_closing_takes_the_window_along():
@@ -378,6 +380,7 @@ def test_a_fast_run_is_complete_in_the_end():
         assert (seen["state"], seen["status"], seen["lost"]) == ("ended", "reached the end", 0)
 
 
+@pytest.mark.slow
 @needs_qt
 def test_the_window_is_held_until_it_is_closed(monkeypatch, caplog):
     with LiveFeed("held") as feed:

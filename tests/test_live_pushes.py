@@ -120,6 +120,7 @@ def test_a_run_begins_without_a_push():
     np.testing.assert_array_equal(sim.run(bd, T=0.5).x, sim.run(swing(), T=0.5).x)
 
 
+@pytest.mark.slow
 @needs_qt
 def test_a_real_window_pushes_turns_and_stops(monkeypatch):
     """Off the screen: the mouse pulls at a link, a slider moves, the law is chosen, the run is stopped."""

@@ -128,6 +128,7 @@ def test_pause_step_run_back_and_stop(shown):
     assert len(out.t) and out.t[-1] == shown.t < 60.0, "what was simulated is there"
 
 
+@pytest.mark.slow
 def test_pace_is_kept_and_changed_and_sliders_change_parameters(shown):
     """Both in one window, which takes long to open."""
 
@@ -157,6 +158,7 @@ def test_pace_is_kept_and_changed_and_sliders_change_parameters(shown):
     wait_for(lambda: shown.gain.K == 2.5)
 
 
+@pytest.mark.slow
 def test_a_push_moves_the_hanging_robot_and_another_law_takes_over(shown):
     assert np.abs(shown.states[-1][1] - [-np.pi / 2, 0, 0, 0]).max() < 1e-9, "it hangs at rest"
     at = shown.drive("link", control="robot picture", link=1)["at"]
@@ -235,6 +237,7 @@ def test_the_pictures_are_made_on_a_virtual_screen(tmp_path):
         assert len(np.unique((pixels * 255).astype(int).reshape(-1, 3), axis=0)) > 100, "there is something to see"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
 def test_a_window_that_dies_ends_the_pause(monkeypatch, off_screen):
     run = Shown(monkeypatch, T=1.0)

@@ -21,6 +21,7 @@ def drawn(scope, trace=0):
     return scope.curves[trace].getData()
 
 
+@pytest.mark.slow
 def test_what_a_scope_shows_was_logged_at_each_point(opened):
     window, simulation = opened
     t, rows = simulation.data

@@ -133,6 +133,7 @@ def test_ctrl_c_ends_a_run_that_sleeps(shown, paused):
     assert feed.closed and "interrupted" in feed.ended
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_in_two_threads(shown):
     """Each with a simulation of its own; both are what they are alone."""
     laws = ("energy", "pd")

@@ -243,6 +243,7 @@ def test_the_window_says_that_it_is_starting(app):
     simulation.memory.close()
 
 
+@pytest.mark.slow
 def test_the_first_window_waits_for_nothing_slow():
     """It was mapped after 1.7 s of imports, of which it needs no more than Qt; then what draws is imported."""
     code = (

@@ -168,6 +168,7 @@ def test_on_a_plain_bdsim():
     assert_close(out.x[-1], mine.run(here, 0.1, rtol=1e-10, atol=1e-12).x[-1], 1e-7)
 
 
+@pytest.mark.slow
 def test_gradients_and_jacobians_of_a_plant_under_a_load_agree():
     """∂q(T)/∂q0 along a run: by the gradient of the diagram, and by VARIATION beside the plant."""
     sim = cs.Simulation(live=False)

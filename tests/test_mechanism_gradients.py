@@ -66,7 +66,8 @@ SOME = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("names", [SOME, pytest.param(None, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [SOME, None], ids=["some", "all"])
 def test_a_run_knows_its_derivative_to_every_number_of_its_mechanism(names):
     mech, q0, qd0 = spatial(), [0.3, 0.5, 0.2], [0.5, -0.4, 0.3]
     names, found = names or names_of(mech), {}

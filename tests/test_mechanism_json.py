@@ -297,11 +297,11 @@ class TestRefusals:
         "edit",
         [
             lambda c: c.update(gravity=[0.0] * 500_000),
-            lambda c: c.update(links=[{"name": "a", "x" * 100_000: 1}] * 1000),
+            pytest.param(lambda c: c.update(links=[{"name": "a", "x" * 100_000: 1}] * 1000), marks=pytest.mark.slow),
             lambda c: c.update(links=[{"name": "x" * 100_000, "parent": "y" * 100_000}] * 20),
             lambda c: c.update(links=[{"name": f"n{k}", "parent": f"n{k + 1}"} for k in range(5000)]),
             lambda c: c.update(active=["z" * 150] * 50_000),
-            set_link("com", [[[[[1.0]]]]] * 100_000),
+            pytest.param(set_link("com", [[[[[1.0]]]]] * 100_000), marks=pytest.mark.slow),
         ],
     )
     def test_large_nonsense_is_refused_soon(self, edit):

@@ -8,8 +8,6 @@ from scipy.integrate import solve_ivp
 
 import cstormpy as cs
 
-ENGINES = ("interpreted", "compiled")
-
 
 def quiet(engine="compiled"):
     return cs.Simulation(engine=engine, live=False, graphics=False, progress=False)
@@ -64,7 +62,7 @@ def test_a_base_that_moves_is_a_free_joint_prescribed_and_virtual_joints_without
     assert_close(found.qdd[6:], expected, 1e-11)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 def test_a_plant_on_a_turntable_is_one_behind_a_joint_that_turns(engine):
     """A pendulum whose base turns about the vertical at a growing rate; torques and derivatives are the mechanism's."""
     mech = cs.Mechanism(

@@ -180,6 +180,7 @@ def test_steps_end_at_the_phases_that_constraints_ask_for():
     assert (pose @ [0.5, 0.0, 0.0, 1.0])[0] > 0.1 - 1e-6
 
 
+@pytest.mark.slow
 def test_coarse_stages_are_not_refined_and_the_last_one_is():
     stages = [Stage(points=8), Stage(points=12)]
     solution = arm(constraints=[DISC]).solve(stages=stages)

@@ -33,6 +33,7 @@ def test_the_torque_of_a_joint_has_the_colour_of_its_position():
     assert torque.get_label() == "elbow" and same_color(torque.get_color(), positions["elbow"].get_color())
 
 
+@pytest.mark.slow
 def test_names_stand_above_the_axes_of_a_solution():
     """Seven names covered the ends of the lines."""
     arm = library.arm7()

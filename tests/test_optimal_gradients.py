@@ -235,7 +235,13 @@ def assert_same(found, wanted, tolerance=TOLERANCE):
     assert np.abs(found - wanted).max() <= tolerance * max(1e-3, np.abs(wanted).max())
 
 
-@cases(("shooting, loads in space", "free"), ("shooting, rates", "free"), ("inverse, loads and rates", "fixed"))
+@cases(
+    ("inverse", "fixed"),
+    ("inverse", "free"),
+    ("inverse, loads and rates", "fixed"),
+    ("shooting, loads in space", "free"),
+    ("shooting, rates", "free"),
+)
 def test_every_objective_has_the_gradient_of_the_computed_cost(kind, duration):
     problem, x = made(kind, duration)
     motors = problem.mech.actuated_mask

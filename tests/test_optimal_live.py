@@ -121,6 +121,7 @@ def window():
     made.close()
 
 
+@pytest.mark.slow
 @needs_qt
 def test_the_window_shows_a_search_and_its_end(window, tmp_path):
     solution = acrobot().solve(starts=2, live=window)
@@ -148,6 +149,7 @@ def test_the_button_ends_the_search_with_the_best_so_far(window):
     assert np.isfinite(solution.cost)
 
 
+@pytest.mark.slow
 @needs_qt
 def test_a_window_that_is_closed_does_not_end_the_search(window, caplog):
     quiet = acrobot().solve(starts=2)

@@ -68,6 +68,7 @@ def outer(length):
     return turned(with_components(FOUR_BAR, coupler(length))).solve(progress=False).cost
 
 
+@pytest.mark.slow
 def test_the_best_length_of_a_link_is_found_beside_its_motion():
     solution = turned(design={"rod": Tied((0.7, 0.8, 0.95), coupler)}).solve(progress=False)
     assert solution.converged and solution.feasible and solution.kkt < 1e-5

@@ -109,6 +109,7 @@ def test_what_shooting_with_loops_cannot_follow_is_said():
         shot(FOUR_BAR.with_drive(actuated=["crank", "rocker"], active=["crank", "rocker"]), end=None).first_guess()
 
 
+@pytest.mark.slow
 def test_a_torque_that_the_search_itself_holds_has_not_converged():
     """Without a limit the least time said "converged" at control points that nobody had asked for."""
     solution = shot(duration=(0.01, 0.4, 1.0), objective=Time()).solve(progress=False)

@@ -96,7 +96,8 @@ def five_bar(motors, play=None, **options):
     return Problem(mech, duration=0.8, start=start, end=end, **options)
 
 
-@pytest.mark.parametrize("motors", [3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("motors", [3, 4])
 def test_a_search_for_the_forces_finds_those_of_least_torque(motors):
     """More motors than freedoms: Kim's (59)-(66) share the load; the search over the forces (38a) finds them itself."""
     shared = five_bar(motors, points=10).solve(progress=False)
@@ -250,6 +251,7 @@ def test_what_does_not_close_is_refused_by_its_name():
         Problem(mech, end={"crank": 1.0, "coupler": 0.2}, **ask)
 
 
+@pytest.mark.slow
 def test_control_points_as_a_guess_are_followed_where_the_search_is_refined():
     """More knots met an array of so many control points: a ShapeError from the depths."""
     plain = four_bar(points=8)

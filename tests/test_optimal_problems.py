@@ -156,6 +156,7 @@ def test_lifting_from_many_starts():
 # ---------------------------------------------------------------- Sohl and Bobrow 2001
 
 
+@pytest.mark.slow
 def test_swing_of_the_planar_arm_from_the_papers_cost_to_the_papers_cost():
     """73.57 before and 9.9 after, and the motion that the text tells: it falls, folds the forearm, swings up."""
     problem = swing()
@@ -386,6 +387,7 @@ def test_ctrl_c_returns_the_best_so_far(problem, starts):
     assert solution.iterations == 4
 
 
+@pytest.mark.slow
 def test_starts_run_in_any_executor_and_give_the_same():
     problem = acrobot(steps=60, points=10)
     own = problem.solve(starts=3, seed=5)

@@ -65,6 +65,7 @@ def test_clean_motions_give_back_every_number(acrobot):
     assert not found.mechanism.link("forearm").allow_impossible
 
 
+@pytest.mark.slow
 def test_lengths_are_found_too_which_torques_are_not_linear_in(acrobot):
     truth, _, log = acrobot
     pose = truth.link("forearm").pose.copy()
@@ -79,6 +80,7 @@ def test_lengths_are_found_too_which_torques_are_not_linear_in(acrobot):
         cs.identify(truth, log, "forearm.pose.x")
 
 
+@pytest.mark.slow
 def test_noisy_motions_lie_within_three_standard_errors(acrobot):
     truth, _, log = acrobot
     assert inside(truth, log, 4) > 0.95
@@ -101,6 +103,7 @@ def test_torques_of_rows_act_whose_motion_was_not_measured(acrobot):
         cs.identify(wrong, holed, names, form="output", missing="drop")
 
 
+@pytest.mark.slow
 def test_a_spring_that_pushes_away_is_found():
     """As gravity does at the top; a spring constant may have any sign, unlike a damping."""
     truth = cs.library.pendulum(1).with_parameters({"joint1.stiffness": -2.0})
@@ -206,6 +209,7 @@ def test_a_link_that_no_body_can_be_is_held_to_what_one_can():
     assert (np.abs(off[told]) < 4.0 * held.standard_errors[told]).all()
 
 
+@pytest.mark.slow
 def test_a_number_at_its_bound_holds_no_other_back():
     """Steps were cut off there, and what was left of one promised nothing, which was taken for convergence."""
     mech = cs.library.pendulum(1).with_parameters({"joint1.stiffness": 1.5, "joint1.damping": 0.0})

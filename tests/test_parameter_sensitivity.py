@@ -248,6 +248,7 @@ def test_a_row_of_a_batch_whose_derivatives_overflow_is_named():
         mech.regressor(q, qd, u)
 
 
+@pytest.mark.slow
 def test_small_mechanisms_answer_for_inertial_numbers_by_straight_lines():
     """Of many samples, or of one, under loads and on a moving base; a bad row among them is still named."""
     rng = np.random.default_rng(5)

@@ -117,6 +117,7 @@ def assert_both_engines_agree(mech, names, q0, dx0_dp=None):
     assert_in_machine_code(sim, bd)
 
 
+@pytest.mark.slow
 def test_what_balls_take_and_carry_is_written_down():
     """Losses and rotors of balls, and masses of mechanisms that have some, were asked in Python at each stage."""
     rotors = {"damping": (0.3, 0.2, 0.1), "friction": (0.05, 0.1, 0.02), "armature": (0.1, 0.2, 0.3)}
@@ -133,7 +134,8 @@ def test_what_balls_take_and_carry_is_written_down():
     assert_both_engines_agree(mech, names, q)
 
 
-@pytest.mark.parametrize("name", ["four_bar", pytest.param("three_rrr", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["four_bar", "three_rrr"])
 def test_derivatives_of_a_closed_mechanism_are_written_down_as_those_of_a_tree(name):
     """They were asked in Python at each stage of a step: a second of simulation took a minute."""
     mech = library.get(name)

@@ -99,7 +99,7 @@ def test_points_move_as_xiang_s_recursion_says():
             assert_close(slope, expected, 1e-12)
 
 
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("engine", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_kinematics_says_how_a_tool_is_accelerated(engine):
     """Wired behind a plant and its effort: the second difference of the position that the same block gives."""
     rng = np.random.default_rng(6)

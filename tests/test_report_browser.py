@@ -147,6 +147,7 @@ def test_numbers_that_stand_for_names_are_shown_by_them(tmp_path):
     assert found["b"] == ["energy", "1"] and found["ticks"] is None
 
 
+@pytest.mark.slow
 def test_single_samples_are_dots(tmp_path):
     """A run stopped at its first sample once had empty plots."""
     one, t = np.zeros(1), np.linspace(0, 1, 9)

@@ -223,6 +223,7 @@ def test_phases_and_laws_are_named_in_their_block():
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt install chromium)")
 
 
+@pytest.mark.slow
 @needs_browser
 def test_subsystems_fold_and_unfold_in_the_page(forty, tmp_path):
     """A click opens one subsystem and leaves the others as they are; nothing is seen twice, no texts meet."""

@@ -142,15 +142,9 @@ def test_forty_joints_every_column(check):
     check(mech, *random_state(rng, mech), random_loads(rng, mech))
 
 
+@pytest.mark.slow
 @pytest.mark.nojit
-@pytest.mark.parametrize(
-    "check",
-    [
-        check_with_algorithm_4_1,
-        pytest.param(check_with_complex_step, marks=pytest.mark.slow),
-        pytest.param(check_with_pinocchio, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("check", [check_with_algorithm_4_1, check_with_complex_step, check_with_pinocchio])
 def test_every_partition_of_a_small_tree(check):
     rng = np.random.default_rng(1)
     mech = random_mechanism(rng, 6, branching=0.7)

@@ -88,7 +88,10 @@ def test_noise_that_no_state_follows_is_left_alone():
     assert sim.run(bd, T=1.0).status == "finished"
 
 
-@pytest.mark.parametrize("engine", ["interpreted", "compiled", pytest.param("auto", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param("interpreted", marks=pytest.mark.slow), "compiled", pytest.param("auto", marks=pytest.mark.slow)],
+)
 def test_a_law_of_chance_is_named(engine):
     """It was taken for a switch that jumps to and fro, or was said to compute other numbers when compiled."""
     sim = cs.Simulation(engine=engine, live=False)

@@ -84,7 +84,8 @@ def test_a_relay_that_switches_all_the_time_ends_the_run(engine):
     assert sim.run(bd, T=0.0105).status == "finished"  # the events ahead are few
 
 
-@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_relays_that_switch_all_the_time_by_turns_end_the_run(engine):
     """With more than one of them the millions of events ahead were not seen."""
     sim = cs.Simulation(engine=engine)
@@ -99,7 +100,7 @@ def test_relays_that_switch_all_the_time_by_turns_end_the_run(engine):
     assert sim.run(bd, T=0.0005).status == "finished"
 
 
-@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 @pytest.mark.parametrize("solver", ["RK45", pytest.param("DOP853", marks=pytest.mark.slow)])
 def test_a_stiff_state_that_would_hold_up_an_explicit_solver_for_ever_ends_the_run(engine, solver):
     """It went on until its samples filled the memory."""
@@ -111,6 +112,7 @@ def test_a_stiff_state_that_would_hold_up_an_explicit_solver_for_ever_ends_the_r
     assert sim.run(bd, T=1.0, solver="BDF").status == "finished"
 
 
+@pytest.mark.slow
 def test_a_fast_swing_is_not_stiff(sim):
     """Its steps are short since it is followed; no other solver would take longer ones."""
     bd = sim.blockdiagram()

@@ -195,6 +195,7 @@ def test_a_notebook_shows_a_mechanism(name):
     assert names in ({link.joint_name for link in mech.links}, set())
 
 
+@pytest.mark.slow
 def test_a_picture_of_what_is_no_length_has_odd_names_or_cannot_be_closed():
     point = Mechanism([Link("<&>", None, Revolute((0, 0, 1), name="<b>"), mass=1.0)])
     drawn, text = picture(point)

@@ -496,6 +496,7 @@ def test_names_are_those_of_tune(sim, name, values):
     np.testing.assert_array_equal(Parameters(bd, name).get(), before)
 
 
+@pytest.mark.slow
 def test_numbers_of_a_mechanism_are_set_together_and_none_twice(sim):
     both = {"link1.mass": [0.5, 2.0], "link2.mass": [3.0, 1.5]}
     found = sim.sweep(pendulum, both, lambda out: out.x[-1], T=0.3, rods=2)

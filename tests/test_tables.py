@@ -152,6 +152,7 @@ def test_children_are_numbered_in_the_order_of_the_links():
     assert structure[:, at.N_COORDINATE].tolist() == [3, 1, 2, 0]
 
 
+@pytest.mark.slow
 def test_a_chain_as_deep_as_it_may_be_needs_no_recursion():
     mech = library.chain(1500)
     _, structure, _ = node_rows(mech)

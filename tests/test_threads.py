@@ -179,6 +179,7 @@ def test_a_diagram_serves_one_thread_at_a_time():
         assert pool.submit(sim.run, bd, 1.0).result().x[-1] == sim.run(bd, 1.0).x[-1]  # as soon as it is free
 
 
+@pytest.mark.slow
 def test_workers_of_a_sweep_do_not_share_the_law_that_a_builder_found():
     """It changed its phase for all of them: sweeps and robustness of such builders had other numbers each time."""
     law = Phased(ACROBOT)

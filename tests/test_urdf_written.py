@@ -43,6 +43,7 @@ class TestWriting:
         lines = caplog.messages
         assert len(lines) == (mech.gravity[2] == 0 or mech.actuated != mech.names)
 
+    @pytest.mark.slow
     @settings(max_examples=25, deadline=None)
     @given(seed=st.integers(0, 2**32 - 1), links=st.integers(1, 20))
     def test_every_link_keeps_its_frame_and_the_motion_stays(self, seed, links):

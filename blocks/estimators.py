@@ -162,12 +162,13 @@ class Kalman(_Estimator, SampledBlock):
         made = ports.options(type(self), blockargs, states=begin.size)
         super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
-        self._widths, self._begins_steady = ((b.shape[1], len(c)), (n,)), P0 is None
+        self._widths = (b.shape[1], len(c)), (n,)
+        self._steady_of = None if P0 is not None else tuple(v.copy() for v in (a, c, noise, error))
 
     def getstate0(self) -> Array:
         """Return the states at the start: with the steady state of the numbers that are set now, unless P0 is given."""
-        begin, n = self._x0.copy(), self._size
-        if self._begins_steady:
+        begin, n, now = self._x0.copy(), self._size, (self.A, self.C, self.Q, self.R)
+        if self._steady_of is not None and not all(map(np.array_equal, now, self._steady_of)):
             with contextlib.suppress(CstormError):  # the start of a run refuses them by the name of the block
                 a, _, c, _ = state_space(self.A, self.B, self.C, self.D)
                 noise, error = weights(self.Q, n, "Q", definite=False), weights(self.R, len(c), "R", definite=True)

@@ -98,16 +98,13 @@ class _Line:
         self.function, self.values, self.along = function, values, along
         self.here = _arrays(here)
 
-    def reach(self) -> float:
-        """Return how far it is until one of the numbers that are moved has moved by its own size."""
-        pairs = [np.broadcast_arrays(v, d) for v, d in zip(self.values, self.along, strict=True)]
-        return min(float((np.abs(v[d != 0.0]) / np.abs(d[d != 0.0])).min(initial=math.inf)) for v, d in pairs)
-
-    def _own(self) -> float:
-        """Return the same of the numbers that are not zero."""
-        pairs = [np.broadcast_arrays(v, d) for v, d in zip(self.values, self.along, strict=True)]
-        moved = [(v[(d != 0.0) & (v != 0.0)], d[(d != 0.0) & (v != 0.0)]) for v, d in pairs]
-        return min(float((np.abs(v) / np.abs(d)).min(initial=math.inf)) for v, d in moved)
+    def reach(self, zeros: bool = True) -> float:
+        """Return how far it is until one of the numbers that are moved, or of those not zero, has moved by its size."""
+        nearest = math.inf
+        for v, d in (np.broadcast_arrays(v, d) for v, d in zip(self.values, self.along, strict=True)):
+            moved = (d != 0.0) & (zeros | (v != 0.0))
+            nearest = min(nearest, float((np.abs(v[moved]) / np.abs(d[moved])).min(initial=math.inf)))
+        return nearest
 
     def at(self, h: float) -> list[Array] | None:
         """Return the parts of the result at a distance, or None where there are none like those at the point."""
@@ -122,7 +119,7 @@ class _Line:
 
     def slope(self, steps: tuple[float, ...]) -> list[Array]:
         """Return the derivative of each part, by the first of the steps that serves."""
-        own = self._own()
+        own = self.reach(zeros=False)
         if steps[0] > _FAR * own:
             found = agreeing_slope(self._difference, [steps[0], *shorter(MOVED * own)])
             if found is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.linkage.loops import Loop
+from cstormpy.linkage.skeleton import skeleton
 from cstormpy.values import frozen
 
 if TYPE_CHECKING:
@@ -15,20 +15,10 @@ if TYPE_CHECKING:
 
 
 def length_of(mech: Linkage) -> float:
-    """Return the largest distance that a link or a loop has in it, or 1 m where there is none."""
+    """Return how far the mechanism reaches, or 1 m where it has no extent."""
     if "length" not in mech.memo:
-        mech.memo["length"] = _largest_distance(mech) or 1.0
+        mech.memo["length"] = skeleton(mech).reach
     return float(mech.memo["length"])
-
-
-def _largest_distance(mech: Linkage) -> float:
-    places = [link.com for link in mech.links]
-    places += [link.pose[:3, 3] for link in mech.links if link.parent is not None]
-    for loop in mech.loops:
-        if isinstance(loop, Loop):
-            places += [loop.pose_a[:3, 3], loop.pose_b[:3, 3]]
-    gyrations = [np.sqrt(max(np.trace(link.inertia), 0.0) / link.mass) for link in mech.links if link.mass > 0.0]
-    return float(np.max([*np.linalg.norm(places, axis=1), *gyrations], initial=0.0))
 
 
 def falling_of(mech: Linkage) -> float:
@@ -52,8 +42,8 @@ def coordinate_scales(mech: Linkage) -> Array:
     Examples
     --------
     >>> from cstormpy.mechanism import library
-    >>> coordinate_scales(library.cart_pole())
-    array([0.5, 1. ])
+    >>> coordinate_scales(library.cart_pole(length=2.0))
+    array([2., 1.])
     """
     if "coordinate scales" not in mech.memo:
         length = length_of(mech)

@@ -35,7 +35,7 @@ from cstormpy.identification.result import with_values
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.linkage.components import Term as JointTerm
 from cstormpy.linkage.loops import refuse_loops
-from cstormpy.linkage.skeleton import skeleton
+from cstormpy.linkage.scales import length_of
 from cstormpy.loops.closed_motions import closed_motion
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.terms import Term
@@ -148,7 +148,7 @@ class _Columns:
     @cached_property
     def _made(self) -> tuple[Mechanism, list[tuple[float, Mechanism]]]:
         """A mechanism, and those with one number changed, by how much."""
-        length = skeleton(self.mech).reach
+        length = length_of(self.mech)
         mass = max(float(np.mean([link.mass for link in self.mech.links])), 1e-3)
         unit = mass * np.array([1.0, *3 * [length], *6 * [length**2]])
         values, sizes = self._unknowns.values.copy(), np.ones(len(self._unknowns.values))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cstormpy.linkage.skeleton import skeleton
+from cstormpy.linkage.scales import coordinate_scales, length_of
 from cstormpy.loops.closure import angular_rows
 from cstormpy.optimal.joints import turning
 
@@ -74,9 +74,7 @@ def sizes_of(mech: Mechanism, duration: float, q: Array, loads: Sequence[tuple[i
     >>> sizes_of(library.pendulum(), 2.0, np.zeros((1, 1))).time
     2.0
     """
-    length = skeleton(mech).reach
-    turns = turning(mech)
-    unit = np.where(turns, 1.0, length)
+    length, unit, turns = length_of(mech), coordinate_scales(mech), turning(mech)
     inertia = np.max([np.diag(mech.mass_matrix(row)) for row in q], axis=0)
     gravity = float(np.linalg.norm(mech.gravity))
     tau = inertia * unit / duration**2 + gravity * np.sqrt(inertia * _carried(mech)) + _of_joints(mech, unit, duration)

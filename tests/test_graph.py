@@ -365,6 +365,8 @@ def test_registers_of_a_long_line_hold_what_it_needs(monkeypatch, seed):
     cut = {"SECTION": 61, "KEPT": 13, "KEPT_OF_FEW": 8, "_REACH": 1024, "_FAR": int(rng.integers(2, 50))}
     for name, value in cut.items():
         monkeypatch.setattr(registers, name, value)
+    # a processor of few registers, which must make room of what a step needs, and one of many
+    monkeypatch.setattr(registers, "has_vectors_of_eight", lambda: bool(seed % 2))
     monkeypatch.setattr(graph_routine, "LONG", 0)
     texts = text_for_rows(routine, shapes), text_for_one(routine, shapes)
     for text in texts:

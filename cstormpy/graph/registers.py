@@ -236,7 +236,8 @@ class _Registers:
         staying = [index for index in missing if index not in passing]
         self.make_room(most - len(staying))
         self._values.update((index, self.take_up(index)) for index in staying)
-        here = {index: self.take_up(index) if index in passing else self._values[index] for index in indices}
+        # where there are few registers, room may have been made of what this step needs
+        here = {index: self._values.get(index) or self.take_up(index) for index in indices}
         for index in here:
             self._needs[index].pop()
             if not self._needs[index]:

@@ -173,7 +173,8 @@ class Analysis:
         Returns
         -------
         DiagramStepper
-            ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands.
+            ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands. `reset` takes
+            up numbers of blocks that have been set since.
 
         Examples
         --------

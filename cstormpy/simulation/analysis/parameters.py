@@ -426,7 +426,8 @@ class Parameters:
 
 def take_up(block: Any) -> None:
     """Have a block take up what it otherwise does where a run starts, as the speed of a motion."""
-    getattr(block, "take_up", lambda: None)()
+    if hasattr(type(block), "take_up"):
+        block.take_up()
 
 
 def _refuse_whole(block: Any, attribute: str, name: str) -> None:

@@ -42,7 +42,7 @@ class Delay(bases.Ported, SampledBlock):
     of the given order through the samples about t - τ, exact on polynomials up to that order, with an error of the
     order ``order`` + 1 in the period of the clock elsewhere. Before there is anything to show it is ``x0``; where the
     signal first arrives is a declared jump. A delay shorter than the period cannot be made of samples, and an order
-    needs as many periods: sample faster.
+    needs as many periods: sample faster. Tunable is ``x0``.
 
     Examples::
 
@@ -84,10 +84,9 @@ class Delay(bases.Ported, SampledBlock):
             raise InvalidType("samples: give either a time or a number of samples, not both")
         if time is None and order is not None:
             raise InvalidType("order: is that of the interpolation of a delay by time")
-        width, flat = int(np.size(first)), np.ravel(np.asarray(first, dtype=float))
         if time is None:
             count = whole_number(1 if samples is None else samples, "samples", 1, _MOST_SAMPLES)
-            delay, power, steps, start = 0.0, 0, 0.0, np.tile(flat, count)
+            delay, power, steps = 0.0, 0, 0.0
         else:
             delay, power = _delay_and_order(time, order, ticks.T)
             steps = delay / ticks.T
@@ -96,14 +95,29 @@ class Delay(bases.Ported, SampledBlock):
                 raise InvalidValue(
                     f"time: {delay:g} s are {steps:.0f} periods of the clock, more than {_MOST_SAMPLES}; sample slower"
                 )
-            start = np.concatenate([[0.0, 0.0], np.tile(flat, count)])
+        width, flat = int(np.size(first)), np.ravel(np.asarray(first, dtype=float))
+        start = _samples_at_start(flat, count, power)
         made = ports.options(type(self), blockargs, states=start.size)
         super().__init__(ticks, x0=start, **made)
         self._single, self._width, self._count = not np.ndim(first), width, count
         self._delay, self._order, self._steps, self._first = delay, power, steps, flat
+        self.add_param("x0")
         #: Whether the output moves between ticks.
         self.between_ticks = power > 0
         self._widths = (width,), (width,)
+
+    @property
+    def x0(self) -> float | Array:
+        """Output before there is anything to show."""
+        return float(self._first[0]) if self._single else self._first.copy()
+
+    @x0.setter
+    def x0(self, value: ArrayLike) -> None:
+        first = ports.numbers(value, "x0")
+        if np.size(first) != self._width:
+            raise InvalidValue(f"x0: expected as many numbers as the signal has, {self._width}, got {np.size(first)}")
+        self._first = np.ravel(np.asarray(first, dtype=float))
+        self._x0 = _samples_at_start(self._first, self._count, self._order)
 
     def start(self, simstate: Any) -> None:
         """Tell a run when the signal first arrives."""
@@ -254,6 +268,11 @@ class RateLimiter(_Follower, SampledBlock):
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the same, to begin from at the next tick."""
         return limited_rate(ports.vector(self, 0, u[0], self.ndstates), x, self.falling, self.rising, self.T)
+
+
+def _samples_at_start(first: Array, count: int, order: int) -> Array:
+    """Return the states before the first sample; by time, when the last was taken and how many come before them."""
+    return np.concatenate([[0.0, 0.0] if order else [], np.tile(first, count)])
 
 
 def _delay_and_order(time: Any, order: Any, T: float) -> tuple[float, int]:

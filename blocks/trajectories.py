@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,13 +115,27 @@ class SplineTrajectory(bases.Ported, SourceBlock):
         _check_span(self._from, self._curve.duration / pace)
         self._speed = pace
 
+    def take_up(self) -> None:
+        """Take up what has been set since the last run."""
+        self._pace = self._speed
+
     def start(self, simstate: Any) -> None:
         """Begin a run: tell it when this source jumps."""
         super().start(simstate)
-        self._pace = self._speed
+        self.take_up()
         curve, begin = self._curve, self._from
         kinks = [begin + (knot - curve.t0) / self._pace for knot in _kinks(curve)]
         _declare(self, simstate, begin, begin + curve.duration / self._pace, kinks, self._ends)
+
+    def edge_time(self, t: float) -> Callable[[], float]:
+        """Return what reads, from the speed of then, when the jump comes that now comes at a time."""
+        curve, begin = self._curve, self._from
+        length = curve.duration if self._ends == "repeat" else math.inf
+        ways = np.array([curve.t0, *_kinks(curve), curve.t1]) - curve.t0
+        rounds = np.round((self._pace * (t - begin) - ways) / length)
+        ways += rounds * curve.duration
+        way = float(ways[np.argmin(np.abs(begin + ways / self._pace - t))])
+        return lambda: float(begin + way / self._pace)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return position, rate and acceleration."""

@@ -165,6 +165,48 @@ def test_a_jump_at_a_tick_is_refused_with_its_name(sim):
         sim.gradient(bd, "x[0]", ["one.T"], T=2.0)
 
 
+@pytest.mark.parametrize(
+    ("number", "at", "told"), [("push.value", 0.5, 1), ("high.value", 0.5, 0), ("push.value", 0.55, 0)]
+)
+def test_an_event_at_a_tick_that_moves_is_noted(sim, number, at, told):
+    """The hold samples 2 where the switch comes before the tick, 0 after it: the derivative was 0 without a word."""
+    bd = sim.blockdiagram()
+    push, high, ramp = bd.CONSTANT(1.0, name="push"), bd.CONSTANT(2.0, name="high"), bd.INTEGRATOR(name="ramp")
+    switch, hold = bd.SWITCH(threshold=at, name="switch"), bd.ZOH(bd.clock(10, "Hz", name="beat"), x0=0.0)
+    bd.connect(push, ramp)
+    bd.connect(high, switch.on)
+    bd.connect(ramp, switch.control)
+    bd.connect(bd.CONSTANT(0.0), switch.off)
+    bd.connect(switch, hold)
+    bd.connect(hold, bd.INTEGRATOR(name="x"))
+    found = sim.gradient(bd, "x[0]", [number], T=1.25)
+    said = ["the event of switch at t = 0.5 comes where beat ticks"]
+    assert [note.partition(",")[0] for note in found.notes] == said[:told]
+    if not told:  # what is sampled is in proportion to `high`, and goes not with a switch between ticks
+        assert found.gradient == pytest.approx([found.out.x[-1, 1] / 2.0 if number == "high.value" else 0.0], abs=1e-9)
+
+
+def played(sim, ends):
+    """Return a curve with jumps of its acceleration at a knot and at its ends, played into integrators."""
+    bd = sim.blockdiagram()
+    points = [[0.5], [0.0], [1.0], [2.0], [1.7]]
+    w = bd.SPLINETRAJECTORY(points, duration=2.0, degree=2, start=0.3, speed=1.3, ends=ends, name="w")
+    for name, port in (("path", 0), ("rate", 2)):
+        bd.connect(w[port], bd.INTEGRATOR(x0=[0.0], name=name))
+    return bd
+
+
+@pytest.mark.parametrize("ends", ["hold", pytest.param("repeat", marks=pytest.mark.slow)])
+def test_the_speed_of_a_motion_has_a_derivative(sim, ends):
+    """It acted in sweeps, and here nothing was said to read it; its knots and ends come earlier or later."""
+    bd = played(sim, ends)
+    found = sim.gradient(bd, lambda out: out.x[-1], ["w.speed"], T=2.2, **FINE)
+    truth = differenced(sim, bd, lambda out: out.x[-1], "w.speed", 1e-3, T=2.2, **FINE)
+    np.testing.assert_allclose(found.gradient[:, 0], truth, rtol=0, atol=1e-6)
+    assert found.notes == [] and np.abs(truth).max() > 0.1
+    assert bd.blocknames["w"].speed == 1.3
+
+
 @pytest.mark.parametrize("T", [0.0, 2.0])
 def test_a_jump_at_the_beginning_or_the_end_is_noted(sim, T):
     bd = sim.blockdiagram()

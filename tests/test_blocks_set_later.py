@@ -125,6 +125,22 @@ def test_what_a_block_keeps_nothing_of_is_not_set_in_vain(kind, given, name, at_
     assert np.array_equal(sim.run(bd, T=0.1).x, before)
 
 
+def test_a_name_that_a_block_of_bdsim_does_not_have_is_refused_as_a_run_starts():
+    """A gain that was set as k, or K2, went on without a word as it was; what is no slip may be kept there."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    gain, lag = bd.GAIN(-1.0, name="gain"), bd.INTEGRATOR(x0=1.0)
+    bd.connect(lag, gain)
+    bd.connect(gain, lag)
+    before = sim.run(bd, T=0.1).x
+    gain.note = "measured in May"
+    for name, says in (("k", "there are 'K'"), ("K2", "did you mean 'K'"), ("pre_mul", "did you mean 'premul'")):
+        setattr(gain, name, 3.0)
+        with pytest.raises(AttributeError, match=rf"block 'gain' \(GAIN\): attribute '{name}' does not exist; {says}"):
+            sim.linearize(bd) if name == "k" else sim.run(bd, T=0.1)
+        assert np.array_equal(sim.run(bd, T=0.1).x, before)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [

@@ -151,6 +151,27 @@ def test_a_delay_by_samples_is_that_many_ticks_late(run):
     np.testing.assert_allclose(run.signal("seen")[inside], expected[inside], atol=1e-12)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("late, shown", [({"time": 0.25}, 0.25), ({"samples": 3}, 0.3)])
+def test_what_a_delay_shows_at_first_is_a_number_with_a_derivative(engine, late, shown):
+    """By its name there were the states inside, to which the derivative was 0, or that of a count of samples."""
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    clock = bd.clock(0.1)
+    delay, hold = bd.DELAY(clock, x0=[-1.0, 2.0], name="late", **late), bd.ZOH(clock, x0=[0.0, 0.0], name="hold")
+    bd.connect(bd.CONSTANT([5.0, 5.0]), delay)
+    bd.connect(delay, hold)
+    summed(bd, "sum", delay if "time" in late else hold, width=2)
+    found = sim.gradient(bd, lambda out: out.x[-1], ["late.x0"], T=1.0)
+    np.testing.assert_allclose(found.gradient, shown * np.eye(2), atol=1e-9)
+    first = sim.run(bd, T=1.0).x[-1]
+    delay.x0 = [0.0, 2.0]
+    np.testing.assert_allclose(sim.run(bd, T=1.0).x[-1] - first, [shown, 0.0], atol=1e-9)
+    for wrong, error in (([1.0], InvalidValue), (math.nan, cs.NonFinite)):
+        with pytest.raises(error, match="x0: expected"):
+            delay.x0 = wrong
+
+
 def test_backlash_and_limited_rate_follow_by_their_recursions(run):
     ticks = 2.0 * np.sin(0.5 * math.pi * 0.1 * np.arange(31))
     gear, slow, y, z = [], [], 0.0, 0.0

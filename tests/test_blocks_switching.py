@@ -312,3 +312,25 @@ def test_a_tick_just_behind_an_event_takes_the_switch_back(engine):
     bd.connect(less, bd.INTEGRATOR())
     out = sim.run(bd, T=0.14, rtol=1e-9)
     assert out.x[-1, 0] == pytest.approx(0.14, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"solver": "DOP853"}, {"solver": "RK4", "dt": 0.13}, {"dt": 0.25}, {"solver": "LSODA"}], ids=str
+)
+@pytest.mark.parametrize("gap", [0.05, 0.004])
+def test_a_signal_that_passes_a_threshold_and_comes_back_within_a_step(gap, options):
+    """Only the ends of steps were looked at: of pulses 4 ms long a run of steps of 0.1 s saw one in twenty-five."""
+    found = []
+    for engine in ("interpreted", "compiled"):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        wave = bd.WAVEFORM("sine", freq=0.5 / math.pi, name="wave")
+        above = bd.COMPARE(">", threshold=math.cos(0.5 * gap), name="above")
+        bd.connect(wave, above)
+        bd.connect(above, bd.INTEGRATOR(name="time"))
+        out = sim.run(bd, T=10.0, max_step=0.2, **options)
+        found.append([t for t, _ in out.events])
+        assert out.x[-1, 0] == pytest.approx(2.0 * gap, abs=1e-9)
+    tops = [0.5 * math.pi, 2.5 * math.pi]
+    np.testing.assert_allclose(found[0], [top + side for top in tops for side in (-0.5 * gap, 0.5 * gap)], atol=1e-9)
+    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-12)

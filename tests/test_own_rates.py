@@ -1,4 +1,4 @@
-"""What the method `deriv` of a block of one's own may return: an array, a list, a number for a single state."""
+"""What `deriv` of a block of one's own may return, an array, a list, a number; and what `next` may not."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from bdsim.components import ContinuousBlock
+from bdsim.components import ContinuousBlock, SampledBlock
 
 import cstormpy as cs
 
@@ -66,4 +66,24 @@ def test_rates_are_taken_in_every_form(form, engine):
 def test_what_is_no_rate_is_told(form, said, engine):
     sim, bd = decaying(form, engine)
     with pytest.raises(cs.CstormError, match=said):
+        sim.run(bd, T=0.3)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_next_state_that_is_not_returned_is_told(engine):
+    """None of a single state became nan, and the run was said to end at its output."""
+
+    class Counting(SampledBlock):
+        nin, nout = 0, 1
+
+        def output(self, t, u, x):
+            return [x[0]]
+
+        def next(self, t, u, x):
+            x + 1.0
+
+    sim = cs.Simulation(engine=engine, live=False)
+    bd = sim.blockdiagram()
+    bd.connect(Counting(bd.clock(10, "Hz"), x0=[0.0], nin=0, nout=1, name="own", bd=bd), bd.INTEGRATOR())
+    with pytest.raises(cs.CstormError, match=r"'own'.*next\(\) returned None; end it with 'return' and the next state"):
         sim.run(bd, T=0.3)

@@ -257,3 +257,67 @@ def test_a_block_with_kinks_is_stepped_as_it_is():
         (found,) = stepper.step([0.0], 0.1)
     out = sim.run(bd, T=4.0, rtol=1e-10, atol=1e-12, watch=["x"])
     assert len(out.events) >= 2 and found == pytest.approx(np.ravel(out.signal("x"))[-1], abs=1e-5)
+
+
+def led():
+    """Return a diagram of a law, a plant, a motion and a gain."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant, law = bd.HYBRIDDYNAMICS("acrobot", q0=[-1.2, 0.3], name="plant"), bd.CONTROLLER("acrobot", "pd", name="law")
+    motion, gain = bd.SPLINETRAJECTORY([0.0, 0.0, 1.0, 1.0], duration=9.0, name="motion"), bd.GAIN(1.0, name="gain")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    bd.connect(motion[0], gain)
+    return sim, bd
+
+
+def other_numbers(bd):
+    mech = cs.library.acrobot().with_gravity((0.0, -3.0, 0.0))
+    for name, number, value in (
+        ("gain", "K", 2.0), ("law", "pd.kp", 7.0), ("plant", "mech", mech), ("plant", "q0", [0.4, -0.2]),
+        ("motion", "speed", 3.0),
+    ):  # fmt: skip
+        block = bd.blocknames[name]
+        block.set_param(number, value) if "." in number else setattr(block, number, value)
+
+
+def test_numbers_that_are_set_later_are_taken_up_where_it_is_reset():
+    """They changed nothing, whatever was set, and went unchecked."""
+    sim, bd = led()
+    one, many = (
+        sim.stepper(bd, outputs=["plant.q", "gain"]),
+        sim.batch_stepper(bd, outputs=["plant.q", "gain"], count=3),
+    )
+    one.step([], 0.1)
+    before, at = one.x, one.t
+    other_numbers(bd)
+    one.reset(before, at)
+    assert one.t == at and np.array_equal(one.x, before)
+    out = sim.run(bd, T=0.5, dt=0.1, solver="RK4", watch=["plant.q", "gain"])
+    expected = np.column_stack([out.signal("plant.q"), out.signal("gain")])
+    np.testing.assert_allclose(one.reset(), expected[0], atol=1e-15)
+    np.testing.assert_allclose(many.reset(), np.tile(expected[0], (3, 1)), atol=1e-15)
+    for row in expected[1:]:
+        np.testing.assert_allclose(one.step([], 0.1), row, atol=1e-13)
+        np.testing.assert_allclose(many.step(np.zeros((3, 0)), 0.1), np.tile(row, (3, 1)), atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "value, says", [(np.nan, "GAIN 'gain': K: expected a number"), ([1.0, 2.0], "of another form")]
+)
+def test_a_number_that_is_refused_leaves_a_stepper_as_it_was(value, says):
+    sim, bd = led()
+    one, many = sim.stepper(bd, outputs=["gain"]), sim.batch_stepper(bd, outputs=["gain"], count=1)
+    for stepper, u in ((one, []), (many, np.zeros((1, 0)))):
+        bd.blocknames["gain"].K = value
+        bd.blocknames["law"].set_param("pd.kp", 70.0)
+        expected = stepper.step(u, 0.1)
+        x, t = stepper.x.copy(), stepper.t
+        with pytest.raises(CstormError, match=says):
+            stepper.reset()
+        np.testing.assert_array_equal(stepper.x, x)
+        assert stepper.t == t
+        bd.blocknames["gain"].K = 1.0
+        bd.blocknames["law"].set_param("pd.kp", 20.0)
+        stepper.reset()
+        np.testing.assert_array_equal(stepper.step(u, 0.1), expected)

@@ -165,16 +165,16 @@ def test_a_diagram_serves_one_thread_at_a_time():
         if said:
             return
         with ThreadPoolExecutor(1) as pool:
-            for asked in (sim.run, sim.linearize, sim.trim, sim.explain):
+            for asked in (sim.run, sim.linearize, sim.trim, sim.explain, sim.stepper):
                 said.append(pool.submit(asked, bd).exception())
             said.append(pool.submit(sim.run, copy.deepcopy(bd), 1.0).result().status)
         said.append(len(sim.linearize(bd).A))  # the thread of the run may ask
 
     out = sim.run(bd, 1.0, observer=meanwhile)
     assert all(
-        isinstance(each, DiagramError) and "another thread uses diagram 'shared'" in str(each) for each in said[:4]
+        isinstance(each, DiagramError) and "another thread uses diagram 'shared'" in str(each) for each in said[:5]
     )
-    assert said[4:] == ["finished", 1] and out.x[-1, 0] == pytest.approx(np.exp(-1.0), abs=1e-6)
+    assert said[5:] == ["finished", 1] and out.x[-1, 0] == pytest.approx(np.exp(-1.0), abs=1e-6)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(sim.run, bd, 1.0).result().x[-1] == sim.run(bd, 1.0).x[-1]  # as soon as it is free
 

@@ -14,11 +14,13 @@ from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.rungekutta import COUNT, EARLIEST, LATEST, SEARCH, TIME, attempt, clamped
 from cstormpy.kernels.steps import exact_step
 
-# sides: what is known of each guard; NaN before where it has just fired, and NaN for the time where it does not cross
-BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, SIDES = range(10)
+# sides: what is known of each guard; NaN before where it has just fired, and NaN for the time where it does not cross.
+# Of the step before: where the guard was at its beginning and its end, and how long it was.
+BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, PRIOR, ENDED, SPAN, SIDES = range(13)
 
 _LOOKS, _TOGETHER, _GUESS, _SETTLING, _TINY = roots.LOOKS, roots.TOGETHER, roots.GUESS, roots.SETTLING, roots.TINY
 _AT_ONCE, _MOST, _ROOT, _QUESTION, _BEYOND = roots.AT_ONCE, roots.MOST, roots.ROOT, roots.QUESTION, roots.BEYOND
+_NEAR, _TURNS = roots.NEAR, roots.TURNS
 _begin, _tell = exact_step(roots.begin), exact_step(roots.tell)
 
 
@@ -33,6 +35,32 @@ def crossed(before, after, direction):
 @exact_step
 def settled(t, fired_at):
     return t - fired_at > _SETTLING * max(1.0, abs(t))
+
+
+@exact_step
+def turning(before, after, prior, ended, span, length):
+    """Return how long after the beginning of a step a guard turns near zero, back to its side; NaN where it does not.
+
+    That is where the parabola does so through its values at the ends of this step and of the one before.
+    """
+    change, change_before = after - before, before - prior
+    if not (change_before * before < 0.0 and before * after > 0.0 and before == ended):
+        return np.nan
+    bend = change * span - change_before * length  # but for a factor, as what follows
+    rate = change * span * (length + span)
+    if not (before * (rate - bend * length) < 0.0 and before * (rate + bend * length) > 0.0):
+        return np.nan
+    turn = 0.5 * (length - rate / bend)
+    reach = abs(before) - abs(bend) * turn * turn / (length * span * (length + span))
+    return turn if reach < _NEAR * max(abs(change), abs(change_before)) else np.nan
+
+
+@exact_step
+def turning_again(before, value, after, turn, length):
+    """Return where it does so by its value at a time within the step; NaN where it does not."""
+    rate, rest = (value - before) / turn, (after - value) / (length - turn)
+    bend = (rest - rate) / length
+    return 0.5 * (turn - rate / bend) if bend * before > 0.0 else np.nan
 
 
 @exact_step
@@ -66,11 +94,36 @@ def bracketed(f, table, how, at, t1, dense, x, z, p, n, w, out, K, guards, sides
         sides[AFTER, g], sides[CROSSES_AT, g] = after, np.nan
         if not math.isfinite(after):
             return -1
-        still = still and sides[BEFORE, g] * after > 0.0
+        turn = turning(sides[BEFORE, g], after, sides[PRIOR, g], sides[ENDED, g], sides[SPAN, g], t1 - t0)
+        still = still and sides[BEFORE, g] * after > 0.0 and math.isnan(turn)
     if still:  # each is on the side where it was
         return 0
     for g in range(guards.size):
         before, direction, left = sides[BEFORE, g], sides[DIRECTION, g], t0
+        after = sides[AFTER, g]
+        turn = turning(before, after, sides[PRIOR, g], sides[ENDED, g], sides[SPAN, g], t1 - t0)
+        for _ in range(_TURNS):
+            if not 0.0 < turn < t1 - t0:
+                break
+            if not ready:
+                ready = prepare_dense(
+                    f, how[STAGES], how[DENSE], dense, t0, t1 - t0, at[EARLIEST], at[LATEST], x, z, p, n, w, out, K
+                )
+                if not ready:
+                    return -1
+            value = seen_at(f, table, how, at, t1, dense, False, t0 + turn, guards[g], x, z, p, n, w, out, K)
+            if math.isnan(value):
+                return -1
+            if before * value < 0.0:  # to the other side and back: one of both is a crossing
+                there = crossed(before, value, direction)
+                sides[LEFT, g], sides[RIGHT, g] = (t0, t0 + turn) if there else (t0 + turn, t1)
+                sides[FIRST, g], sides[LAST, g] = (before, value) if there else (value, after)
+                sides[CROSSES_AT, g] = sides[RIGHT, g]
+                count += 1
+                break
+            turn = turning_again(before, value, after, turn, t1 - t0)
+        if not math.isnan(sides[CROSSES_AT, g]):
+            continue
         looks = 0 if math.isnan(before) else len(_LOOKS) - 1
         for k in range(looks, len(_LOOKS)):
             right, value = t0 + _LOOKS[k] * (t1 - t0), sides[AFTER, g]

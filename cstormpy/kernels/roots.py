@@ -7,6 +7,9 @@ say that it will do, else halving. It is asked and told, as what is to be evalua
 
 #: Parts of the first step after an event at which its detector is looked at again, to see on which side it is.
 LOOKS = (2.0**-12, 2.0**-9, 2.0**-6, 2.0**-3, 0.5, 1.0)
+#: A detector that comes so near to zero within a step, in parts of its changes from step to step, is looked at there,
+#: at most so often.
+NEAR, TURNS = 0.25, 3
 #: Two crossings closer than this part of time are one.
 TOGETHER = 1e-12
 #: The first guess, by the dense output, is trusted to this part of the step.

@@ -15,7 +15,19 @@ import numpy as np
 
 from cstormpy.kernels.dense import DENSE, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
 from cstormpy.kernels.diagram_rate import evaluate
-from cstormpy.kernels.event_location import AFTER, BEFORE, DIRECTION, FIRED_AT, bracketed, crossed, located, settled
+from cstormpy.kernels.event_location import (
+    AFTER,
+    BEFORE,
+    DIRECTION,
+    ENDED,
+    FIRED_AT,
+    PRIOR,
+    SPAN,
+    bracketed,
+    crossed,
+    located,
+    settled,
+)
 from cstormpy.kernels.rungekutta import (
     ADAPTIVE,
     AT_TICK,
@@ -265,12 +277,13 @@ def close_loops(f, close, how, at, t_new, z, p, n, w, out, K):
 @exact_step
 def accept(how, at, t_new, length, x, K, guards, sides):
     """Stand at the end of a step."""
-    stages = how[STAGES]
+    stages, span = how[STAGES], t_new - at[TIME]
     at[TIME], at[LENGTH], at[EARLIEST] = t_new, length, -np.inf
     for i in range(x.size):
         x[i] = K[stages + K_RESULT, i]
         K[0, i] = K[stages, i]
     for g in range(guards.size):
+        sides[PRIOR, g], sides[ENDED, g], sides[SPAN, g] = sides[BEFORE, g], sides[AFTER, g], span
         sides[BEFORE, g] = sides[AFTER, g]
     how[STEPS] += 1
 

@@ -4,7 +4,8 @@ After each accepted step the sign of every detector is compared with the sign be
 gives a first time; steps of the method's own order from the beginning of the step then close in on it, so that an event
 is as exact as the integration itself. A detector that has just fired stands near zero: on which side is seen shortly
 after, inside the next step. A detector crosses zero where it reaches zero from one side, and where it leaves zero on
-which it stood: signals that are true or false, 1 or 0, have edges in both directions.
+which it stood: signals that are true or false, 1 or 0, have edges in both directions. One that turns near zero within a
+step, by its values at the ends of this step and the one before, is looked at there: it may cross zero and come back.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.kernels import event_location, roots
-from cstormpy.kernels.event_location import crossed, settled
+from cstormpy.kernels.event_location import crossed, settled, turning, turning_again
 from cstormpy.simulation.steppers import Stepper
 
 Detector = Callable[[float, Array], float]
@@ -36,18 +37,22 @@ class Crossings:
         What each has said last, None where it has just fired and is near zero.
     fired_at : list of float
         When each has last done so.
+    last_step : ndarray, (3, detectors)
+        What each has said at the beginning and at the end of the last step without a crossing, and how long it was.
     """
 
     def __init__(self, detectors: list[tuple[Detector, Any]]) -> None:
         self.detectors = detectors
         self.before: list[float | None] = [None] * len(detectors)
         self.fired_at = [-math.inf] * len(detectors)
+        self.last_step = np.full((3, len(detectors)), math.nan)
         self._met_at = [math.nan] * len(detectors)  # where each has stood at the last event, before it was handled
         self._left_at = [math.nan] * len(detectors)  # where each has stood when it had fired
 
     def forget(self, i: int) -> None:
         """Leave out what is known of a detector that is no longer among the list."""
         del self.before[i], self.fired_at[i], self._met_at[i], self._left_at[i]
+        self.last_step = np.delete(self.last_step, i, axis=1)
 
     def start(self, t: float, x: Array, resumed: bool) -> list[int]:
         """Note where each detector is; one that leaves zero fires, unless a run before this has seen it there.
@@ -125,6 +130,7 @@ class Crossings:
             if bracket is not None:
                 found.append((bracket, i))
         if not found:
+            self.last_step[0], self.last_step[1], self.last_step[2] = self.before, after, t1 - stepper.t_old
             self.before = after
             return None
         times = [(self._locate(self.detectors[i][0], bracket, stepper), i) for bracket, i in found]
@@ -138,8 +144,10 @@ class Crossings:
         detector = self.detectors[i][0]
         direction = _direction(detector)
         left, before = stepper.t_old, self.before[i]
+        if before is not None and crossed(before, value, direction):
+            return _Bracket(left, stepper.t, before, value)
         if before is not None:
-            return _Bracket(left, stepper.t, before, value) if crossed(before, value, direction) else None
+            return self._turning(i, before, value, stepper)
         dense, span = stepper.dense(), stepper.t - left
         for part in roots.LOOKS:
             t = stepper.t_old + part * span
@@ -149,6 +157,22 @@ class Crossings:
             if before is not None and crossed(before, seen, direction):
                 return _Bracket(left, t, before, seen)
             left, before = t, seen
+        return None
+
+    def _turning(self, i: int, before: float, after: float, stepper: Stepper) -> _Bracket | None:
+        """Return where a detector crosses zero that does so twice within the last step, there and back, or None."""
+        detector, begin, end = self.detectors[i][0], stepper.t_old, stepper.t
+        turn = turning(before, after, *self.last_step[:, i].tolist(), end - begin)
+        for _ in range(roots.TURNS):
+            if not 0.0 < turn < end - begin:
+                return None
+            there = begin + turn
+            value = float(detector(there, stepper.dense()(there)))
+            if before * value < 0.0:
+                if crossed(before, value, _direction(detector)):
+                    return _Bracket(begin, there, before, value)
+                return _Bracket(there, end, value, after)
+            turn = turning_again(before, value, after, turn, end - begin)
         return None
 
     def _locate(self, detector: Detector, bracket: _Bracket, stepper: Stepper) -> float:

@@ -241,10 +241,12 @@ class Diagram:
         parts = []
         for b in clock.blocklist:
             try:
-                given = [s.value for s in b._inport_slots]
-                value = _real(b, np.asarray(method_of(b, "next")(t, given, self.cells[b][0]))).ravel()
+                found = method_of(b, "next")(t, [s.value for s in b._inport_slots], self.cells[b][0])
+                value = _real(b, np.asarray(found)).ravel()
             except Exception as error:
                 raise self.failure(b, "next state", t, error) from error
+            if found is None:
+                raise DiagramError(f"{describe(b)}: next() returned None; end it with 'return' and the next state")
             if value.size != b.ndstates:
                 raise DiagramError(
                     f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {value.size}; make x0 as "

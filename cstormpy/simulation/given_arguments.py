@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import numpy as np
 from bdsim.components import Clock
+from bdsim.graphics_block import GraphicsBlock
 
-from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.errors import CstormError, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
 
@@ -77,6 +79,9 @@ class GivenArguments:
             if name not in self.kept and isinstance(given, _PLAIN) and isinstance(own.get(name), np.ndarray)
         }
         self.kept |= self._arrays
+        #: What the block has, where it is one of bdsim's, and how many names it had when they were looked at last.
+        self._names = {*own} if made.__module__.startswith("bdsim.") else None
+        self.looked_at = len(own)
 
     def __deepcopy__(self, memo: Any) -> GivenArguments:
         """Give the copy of a block the very arguments; those of the one do not become those of the other."""
@@ -93,6 +98,19 @@ class GivenArguments:
         return [
             name for name in self._bound.signature.parameters if name in vars(block) or _is_settable(type(block), name)
         ]
+
+    def look(self, block: Any) -> None:
+        """Refuse a name that has been set in a block of bdsim's and nearly is one of its own: nothing reads it."""
+        own, known = vars(block), self.settable(block)
+        fresh = [] if self._names is None or isinstance(block, GraphicsBlock) else own.keys() - self._names
+        alike = {name.lower() for name in known}
+        for name in sorted(fresh):
+            if not name.startswith("_") and (name.lower() in alike or get_close_matches(name, known, n=1)):
+                del own[name]
+                raise unknown_name(
+                    f"block {str(block.name)!r} ({self._kind}): attribute", name, known, UnknownAttribute
+                )
+        self.looked_at = len(own)
 
     def refuse(self, block: Any, name: str) -> NoReturn:
         """Refuse to set what is read where the block is made, and forget it: nothing would change."""
@@ -145,6 +163,8 @@ def check_numbers(blocks: Iterable[Any]) -> None:
         if given is not None:
             if not own.keys().isdisjoint(given.only_made_with):
                 given.refuse(b, min(own.keys() & given.only_made_with))
+            if len(own) != given.looked_at:
+                given.look(b)
             for name, value in given.kept.items():
                 if own.get(name) is not value:
                     given.check(b)

@@ -57,7 +57,7 @@ class BatchStepper:
         found = stepped_by_others(sim, bd, inputs, outputs, x, "batch_stepper", _AssemblyOfRows)
         program, state = found.program, found.first[1]
         _refuse_calls(program)
-        self._first, self._diagram, self._u0 = found.first, found.diagram, found.u0
+        self._found, self._diagram, self._u0 = found, found.diagram, found.u0
         self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states
         self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), state.size, self._u0.size)
         signals = program.routine.outputs["out"]
@@ -96,6 +96,8 @@ class BatchStepper:
     def reset(self, x: ArrayLike | None = None, t: float | None = None, where: Any = None) -> Array:
         """Go back to the start, all or some, with the inputs as they are wired; return the outputs of all.
 
+        Numbers of blocks that have been set since are taken up here, by all copies, and not between steps.
+
         Parameters
         ----------
         x : array_like, optional
@@ -104,20 +106,21 @@ class BatchStepper:
         where : array of bool (count,), optional
             Which are reset; all unless given.
         """
-        begin = float(self._first[0]) if t is None else real_number(t, "reset: t")
+        begin = float(self._found.first[0]) if t is None else real_number(t, "reset: t")
         rows = np.arange(self.count) if where is None else np.flatnonzero(_mask(where, self.count))
         n = self._x.shape[1]
-        state = self._first[1] if x is None else real_array(x, "reset: x", (n,), (len(rows), n))
-        if self._diagram.closed:
-            state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
         before = self._t, self._x, self._u
-        self._t, self._x, self._u = (each.copy() for each in before)
-        self._x[rows], self._u[rows], self._t[rows] = state, self._u0, begin
-        try:
-            return self.look()
-        except BlockError:
-            self._t, self._x, self._u = before
-            raise
+        with self._found.numbers_read("batch_stepper"):
+            state = self._found.first_state() if x is None else real_array(x, "reset: x", (n,), (len(rows), n))
+            if self._diagram.closed:
+                state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
+            self._t, self._x, self._u = (each.copy() for each in before)
+            self._x[rows], self._u[rows], self._t[rows] = state, self._u0, begin
+            try:
+                return self.look()
+            except BlockError:
+                self._t, self._x, self._u = before
+                raise
 
     def step(self, u: ArrayLike, dt: float) -> Array:
         """Hold the inputs for a time, and return the outputs after it, a row for each copy.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array, real_number
-from cstormpy.errors import BlockError, DiagramError, InvalidType, InvalidValue
+from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
@@ -26,11 +27,13 @@ from cstormpy.simulation.analysis.model import (
     named_once,
     places_of,
 )
+from cstormpy.simulation.analysis.parameters import take_up
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.named_states import state_vector
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
@@ -48,6 +51,8 @@ class SteppedByOthers:
     ----------
     first : (float, ndarray (n,))
         The time and the state where it begins.
+    start : None, array or dict
+        What was given of that state; the rest is as the blocks say.
     u0 : ndarray
         The inputs there, as they are wired.
     places, seen : ndarray
@@ -57,12 +62,37 @@ class SteppedByOthers:
     diagram: Diagram
     program: Program
     first: tuple[float, Array]
+    start: Any
     u0: Array
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     states: tuple[str, ...]
     places: NDArray[np.int64]
     seen: NDArray[np.int64]
+
+    def first_state(self) -> Array:
+        """Return the state where it begins, with the numbers that the blocks have now."""
+        bd = self.diagram.bd
+        return state_vector(bd, self.start, np.array(bd.getstate0(), dtype=float), "reset: x")
+
+    @contextlib.contextmanager
+    def numbers_read(self, who: str) -> Iterator[None]:
+        """Read the numbers of all blocks anew, as a run does at its start; where that or what follows fails, do not."""
+        program, bd = self.program, self.diagram.bd
+        before = program.p.copy(), program.n.copy()
+        check_numbers(bd.blocklist)
+        try:
+            for b in bd.blocklist:
+                take_up(b)
+            if not program.refresh():
+                raise DiagramError(
+                    f"{who}: a number of a block has been set to one of another form, or that it does not take; "
+                    f"sim.run says which, or make another by sim.{who}(...)"
+                )
+            yield
+        except CstormError:
+            program.p[:], program.n[:] = before
+            raise
 
 
 def stepped_by_others(
@@ -83,6 +113,7 @@ def stepped_by_others(
             diagram,
             program,
             (t, state.copy()),
+            x if x is None or isinstance(x, Mapping) else state.copy(),
             np.concatenate([*(i.value for i in moved), np.zeros(0)]),
             tuple(name for i in moved for name in labels(i.signal)),
             tuple(name for s in watched for name in labels(s)),
@@ -109,7 +140,7 @@ class DiagramStepper:
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
         method = fixed_method(solver, "stepper")
         found = stepped_by_others(sim, bd, inputs, outputs, x, "stepper")
-        self._bd, self._diagram, self._program, self._first = bd, found.diagram, found.program, found.first
+        self._bd, self._diagram, self._program, self._found = bd, found.diagram, found.program, found
         self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states
         self._u0, self._places, self._seen = found.u0, found.places, found.seen
         #: Substeps that are taken in one call, which closes no loops of mechanisms: that is done after each of them.
@@ -142,15 +173,20 @@ class DiagramStepper:
     def reset(self, x: Any = None, t: float | None = None) -> Array:
         """Go back to the start, or to another state and time, with the inputs as they are wired; return the outputs.
 
+        Numbers of blocks that have been set since are taken up here, and not between steps: to go on with them say
+        ``stepper.reset(stepper.x, stepper.t)``.
+
         Parameters
         ----------
         x : array (n,) or dict, optional
             States, all or by name.
         t : float, optional
         """
-        begin = float(self._first[0]) if t is None else real_number(t, "reset: t")
-        start = self._diagram.shut(state_vector(self._bd, x, self._first[1], "reset: x"))
-        y = self._look(begin, start, self._u0)
+        begin = float(self._found.first[0]) if t is None else real_number(t, "reset: t")
+        with self._found.numbers_read("stepper"):
+            first = self._found.first_state() if x is None or isinstance(x, Mapping) else self._end
+            start = self._diagram.shut(state_vector(self._bd, x, first, "reset: x"))
+            y = self._look(begin, start, self._u0)
         self.x, self.t = start, begin
         return y
 

@@ -18,6 +18,7 @@ from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.events import at_bounds
 from cstormpy.simulation.runner import Run
+from cstormpy.simulation.step_control import SAME_TIME
 
 #: So close to a jump, for its time, a step ends at it; after so many that end before it, wherever it is.
 _CLOSE, _MOST_ASIDE = 1e-13, 12
@@ -122,9 +123,23 @@ class LocatingRun(Run):
         lead = min(leads, key=self._bends, default=0)
         pace = abs(float(sides[0, lead])) / self.settings.T if leads else math.nan
         self._delay = self._shift(*place, lead, pace) if leads else None
+        if self._delay is not None and self._delay[0].any():
+            self._tell_ticks(high, str(self.simstate.crossing_detectors[lead][1].name))
         self._aside = 0
         self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
         self._delay = None
+
+    def _tell_ticks(self, t: float, name: str) -> None:
+        """Note an event that moves with the parameters and comes where a clock ticks, which does not."""
+        told = f"the event of {name} at t = "
+        for clock in self.diagram.bd.clocklist:
+            index = max(0, round((t - clock.offset) / clock.T))
+            meets = bool(clock.blocklist) and abs(clock.offset + index * clock.T - t) <= SAME_TIME * max(1.0, t)
+            if meets and not any(note.startswith(told) for note in self.notes):
+                self.notes.append(
+                    f"{told}{t:.6g} comes where {clock.name} ticks, which samples one side of it: on the other the "
+                    "derivative can be far off; move one of them a little"
+                )
 
     def _halved(self, end: float, beyond: Callable[[float], Any]) -> tuple[float, float]:
         """Return two times side by side, so that a step to the second is beyond something, and one to the first not."""

@@ -100,7 +100,6 @@ class Analysis:
         return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
 
     @by_one_thread
-    @by_one_thread
     @tells_arguments()
     def margins(self, bd: Any, x: Any = None, *, at: Any, t: float = 0.0, dt: float | None = None) -> Margins:
         """Return the margins of a diagram's loops, cut at signals one number at a time, about a point.
@@ -140,6 +139,7 @@ class Analysis:
 
         return margins(self, bd, x, at, t, dt)
 
+    @by_one_thread
     @tells_arguments()
     def stepper(
         self,
@@ -173,7 +173,8 @@ class Analysis:
         Returns
         -------
         DiagramStepper
-            ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands.
+            ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands. `reset` takes
+            up numbers of blocks that have been set since.
 
         Examples
         --------

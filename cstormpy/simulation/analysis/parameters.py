@@ -253,6 +253,7 @@ class Parameters:
                     block.set_param(attribute, value)
                 else:
                     setattr(block, self._attribute(block, attribute), value)
+                take_up(block)
         except CstormError:
             raise
         except Exception as error:
@@ -421,6 +422,12 @@ class Parameters:
         same = sides[0] == sides[1]  # as a bound that is nowhere, of which the infinities have no difference
         with np.errstate(invalid="ignore"):
             return np.where(same, 0.0, (sides[0] - sides[1]) / (h + back))
+
+
+def take_up(block: Any) -> None:
+    """Have a block take up what it otherwise does where a run starts, as the speed of a motion."""
+    if hasattr(type(block), "take_up"):
+        block.take_up()
 
 
 def _refuse_whole(block: Any, attribute: str, name: str) -> None:

@@ -305,7 +305,9 @@ class CompiledRun(Run):
         d, crossings = self.diagram, self.crossings
         before = np.array(crossings.before, dtype=float)  # None becomes NaN
         self._probed = None
-        taken = slices.go(self.stepper, d.earliest, before, crossings.fired_at, self.observation.point)
+        taken = slices.go(
+            self.stepper, d.earliest, before, crossings.fired_at, crossings.last_step, self.observation.point
+        )
         d.count += slices.evaluations
         self.steps += slices.steps
         if not (slices.steps or len(taken.ticks)):

@@ -143,6 +143,7 @@ class Slices:
         self.sides = np.zeros((event_location.SIDES, len(guards)))
         self.sides[event_location.DIRECTION] = [direction for _, direction, _ in guards]
         self._fired_at, self._crosses_at = self.sides[event_location.FIRED_AT], self.sides[event_location.CROSSES_AT]
+        self._last_step = self.sides[event_location.PRIOR : event_location.SPAN + 1]
         self.how[[at.COLUMNS, at.CHECKED, at.CLOSED]] = self.columns.size, program.checked, program.closes
         self.how[at.RATES] = self.compiled.stages
         # what is called, as in Python, is called once a tick
@@ -184,16 +185,20 @@ class Slices:
 
     # steps
 
-    def go(self, stepper: Any, earliest: float, before: Array, fired_at: list[float], point: int) -> Taken:
+    def go(
+        self, stepper: Any, earliest: float, before: Array, fired_at: list[float], last_step: Array, point: int
+    ) -> Taken:
         """Step on from where a stepper stands, which is brought to where the last step ends.
 
         `before` holds the guards there, before and after, NaN where one has just fired, `fired_at` when each has last
-        done so; `point` is the number of the next point of the grid.
+        done so, `last_step` what `Crossings` knows of the last step; `point` is the number of the next point of the
+        grid.
         """
         at, c, p, how, row = self._at, self.compiled, self.compiled.program, self.how, self.at
         row[at.TIME], row[at.LENGTH], row[at.EARLIEST] = stepper.t, stepper.h, earliest
         how[at.POINT], how[at.STEPS], how[at.TICKED], how[at.COUNT] = point, 0, 0, 0
         self.x[:], self.K[0], self.sides[0], self._fired_at[:] = stepper.x, stepper.fx, before, fired_at
+        self._last_step[:] = last_step
         status, taken = self._advance(
             c.address, c.closing, self.table, self.dense, how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K,
             self.guards, self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.times,
@@ -203,7 +208,7 @@ class Slices:
             stepper.t_old = stepper.t = float(row[at.TIME])
             stepper.x_old = stepper.x = self.x.copy()
             stepper.fx, stepper.h = self.K[0].copy(), float(row[at.LENGTH])
-            before[:] = self.sides[0]
+            before[:], last_step[:] = self.sides[0], self._last_step
         fired = np.flatnonzero(~np.isnan(self._crosses_at)).tolist() if status == self._crossed else []
         times, states, signals = self.times[:taken].copy(), self.states[:taken].copy(), self.signals[:taken].copy()
         return Taken(times, states, signals, self.ticked[: how[at.TICKED]], status == self._look, fired)

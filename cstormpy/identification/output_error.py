@@ -27,6 +27,7 @@ from cstormpy.identification.equations import LEAST_SHOWN, told
 from cstormpy.identification.log import LEAST_ROWS, Log
 from cstormpy.identification.unknowns import NONNEGATIVE
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
+from cstormpy.linkage.scales import inertial_scales
 from cstormpy.loops.closed_motions import closed_motion, state_directions
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism.component_values import component_value, with_components
@@ -212,7 +213,7 @@ class _Search:
             )
         self._given = mech
         self._parts_of_first = [find(mech, name)[0][1][0] for name in self.names]
-        self.bodies, self.held = Bodies(self.names), False
+        self.bodies, self.held = Bodies(self.names, inertial_scales(mech)), False
         values = np.array([component_value(mech, name) for name in self.names])
         try:
             self.point = self._at(mech.with_drive(active=[]), values, self.stretches.start)

@@ -19,6 +19,7 @@ from cstormpy.dynamics.regressor import INERTIAL
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.identification.consistency import Body
 from cstormpy.linkage.components import Component, Inertia, Term, components, find
+from cstormpy.linkage.scales import coordinate_scales, falling_of, inertial_scales, torque_scales
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -42,13 +43,16 @@ class Unknowns:
     whole : mapping from int to slice
         For each link that is unknown as a whole, where its ten numbers stand.
     bodies : tuple of Body
-        How the inertial numbers of each link that has unknowns follow from them.
+        How the inertial numbers of each link that has unknowns follow from them, all in parts of their sizes.
+    sizes : ndarray, (P,)
+        Ordinary sizes of the unknowns in such a mechanism, by which they are compared with one another.
     """
 
     parts: tuple[Component, ...]
     values: Array
     whole: dict[int, slice]
     bodies: tuple[Body, ...]
+    sizes: Array
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,12 +83,26 @@ def unknowns_of(mech: Mechanism, parameters: Iterable[str] | str | None) -> Unkn
             parts.append(part)
             values.append(_value(mech, part))
     found = np.array(values)
-    return Unknowns(tuple(parts), found, whole, _bodies(mech, parts, found, whole))
+    sizes = np.array([_size(mech, part) for part in parts])
+    return Unknowns(tuple(parts), found, whole, _bodies(mech, parts, found, whole, sizes), sizes)
 
 
-def _bodies(mech: Mechanism, parts: Sequence[Component], values: Array, whole: Mapping[int, slice]) -> tuple[Body, ...]:
+def _size(mech: Mechanism, part: Component) -> float:
+    """Return an ordinary size of an unknown: of inertial numbers, or such a joint's torque over its motion's size."""
+    if isinstance(part, Inertia):
+        return float(inertial_scales(mech)[part.places[0]])
+    assert isinstance(part, Term)
+    unit, torque = (float(scales[part.coordinate]) for scales in (coordinate_scales(mech), torque_scales(mech)))
+    falling = falling_of(mech)
+    motion = {"armature": unit * falling, "damping": unit * falling**0.5, "stiffness": unit, "friction": 1.0}
+    return torque / motion[part.field]
+
+
+def _bodies(
+    mech: Mechanism, parts: Sequence[Component], values: Array, whole: Mapping[int, slice], sizes: Array
+) -> tuple[Body, ...]:
     """Return how the inertial numbers of links follow from the unknowns, which have these values now."""
-    made = [Body.whole(mech.links[i].name, at) for i, at in whole.items()]
+    made, unit = [Body.whole(mech.links[i].name, at) for i, at in whole.items()], inertial_scales(mech)
     places: dict[int, list[int]] = {}
     for k, part in enumerate(parts):
         if isinstance(part, Inertia) and part.link not in whole:
@@ -92,7 +110,8 @@ def _bodies(mech: Mechanism, parts: Sequence[Component], values: Array, whole: M
     for i, at in places.items():
         weights = np.stack([parts[k].weights for k in at], axis=1)  # type: ignore[attr-defined]
         now = mech.inertial_numbers[10 * i : 10 * i + 10]
-        made.append(Body(mech.links[i].name, np.array(at), weights, now - weights @ values[at]))
+        fixed = (now - weights @ values[at]) / unit
+        made.append(Body(mech.links[i].name, np.array(at), weights * sizes[at] / unit[:, None], fixed))
     return tuple(made)
 
 

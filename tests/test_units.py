@@ -236,3 +236,24 @@ def test_poses_are_reached_by_slides_alike(L):
     found = there.inverse_kinematics("pole", there.forward_kinematics(q)[-1], 2.0 * q, tolerance=(1e-10, 1e-10 * L))
     assert found.reached and found.starts == 1
     assert found.q / scales == pytest.approx([0.3, 0.7], abs=1e-9)
+
+
+@pytest.mark.slow
+def test_what_explains_a_motion_is_the_same_model():
+    """Columns of numbers that a motion does not tell were rounding, or not, by their units: values were off by 0.007."""
+    truth = cs.library.planar_2r().with_drive(actuated=[])
+    wrong = truth.with_parameters({"forearm.mass": 1.8})
+    sim = cs.Simulation(progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.HYBRIDDYNAMICS(truth, q0=[0.3, 0.5], qd0=[1.0, -2.0], name="plant").q, bd.NULL())
+    out = sim.run(bd, T=0.3, log_dt=0.02, watch=["plant.q"])
+    q = out.signal("plant.q") + 1e-3 * np.random.default_rng(0).normal(size=(len(out.t), 2))
+    t, tau = out.t, np.zeros(q.shape)
+    unknown = ["forearm", "*.damping"]
+    own = cs.identify(wrong, {"t": t, "q": q, "tau": tau}, unknown, form="output", max_step=0.05)
+    for L, M, _ in POWERS_OF_TWO:
+        log = {"t": t, "q": q, "tau": tau * M * L**2}
+        found = cs.identify(in_units(wrong, L, M, 1.0)[0], log, unknown, form="output", max_step=0.05)
+        assert found.undetermined == own.undetermined
+        sizes = np.array([M, L, L, L, *8 * [M * L**2]])
+        assert found.values / sizes == pytest.approx(own.values, rel=1e-9, abs=1e-9)

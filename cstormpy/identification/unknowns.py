@@ -18,8 +18,8 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.regressor import INERTIAL
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.identification.consistency import Body
-from cstormpy.linkage.components import Component, Inertia, Term, components, find
-from cstormpy.linkage.scales import coordinate_scales, falling_of, inertial_scales, torque_scales
+from cstormpy.linkage.components import Component, Gravity, Inertia, Term, components, find
+from cstormpy.linkage.scales import coordinate_scales, falling_of, inertial_scales, length_of, torque_scales
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -83,17 +83,25 @@ def unknowns_of(mech: Mechanism, parameters: Iterable[str] | str | None) -> Unkn
             parts.append(part)
             values.append(_value(mech, part))
     found = np.array(values)
-    sizes = np.array([_size(mech, part) for part in parts])
+    sizes = np.array([size_of(mech, part) for part in parts])
     return Unknowns(tuple(parts), found, whole, _bodies(mech, parts, found, whole, sizes), sizes)
 
 
-def _size(mech: Mechanism, part: Component) -> float:
-    """Return an ordinary size of an unknown: of inertial numbers, or such a joint's torque over its motion's size."""
+def size_of(mech: Mechanism, part: Component) -> float:
+    """Return an ordinary size of a number in such a mechanism: of a joint's terms its torque over its motion's size."""
     if isinstance(part, Inertia):
+        if ".com[" in part.name:
+            return length_of(mech)
         return float(inertial_scales(mech)[part.places[0]])
-    assert isinstance(part, Term)
+    if isinstance(part, Gravity):
+        return length_of(mech) * falling_of(mech)
+    if not isinstance(part, Term):
+        slides = part.name.endswith((".x", ".y", ".z", ".pitch")) or ".point[" in part.name
+        return length_of(mech) if slides else 1.0
     unit, torque = (float(scales[part.coordinate]) for scales in (coordinate_scales(mech), torque_scales(mech)))
     falling = falling_of(mech)
+    if part.field in ("rest", "friction_velocity"):
+        return unit * (1.0 if part.field == "rest" else falling**0.5)
     motion = {"armature": unit * falling, "damping": unit * falling**0.5, "stiffness": unit, "friction": 1.0}
     return torque / motion[part.field]
 

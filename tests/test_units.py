@@ -240,7 +240,7 @@ def test_poses_are_reached_by_slides_alike(L):
 
 @pytest.mark.slow
 def test_what_explains_a_motion_is_the_same_model():
-    """Columns of numbers that a motion does not tell were rounding, or not, by their units: values were off by 0.007."""
+    """Columns of numbers that a motion does not tell were rounding or not by their units: values were off by 0.007."""
     truth = cs.library.planar_2r().with_drive(actuated=[])
     wrong = truth.with_parameters({"forearm.mass": 1.8})
     sim = cs.Simulation(progress=False)

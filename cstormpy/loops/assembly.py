@@ -273,8 +273,8 @@ def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     """Take off what a state misses, as `shut` does, by numbers."""
     found = closure_of(mech, q[None])
     A = found.A[0]
-    rows = row_scales(mech)
-    fast = 1.0 + float(np.abs(qd / coordinate_scales(mech)).max())
+    rows, units = coarse_scales(mech)  # as symbols: both go the same way
+    fast = 1.0 + float(np.abs(qd / units).max())
     off = max(float(np.abs(found.residual() / rows).max()), float(np.abs(A @ qd / rows).max()) / fast)
     if off <= DRIFT:
         return q, qd

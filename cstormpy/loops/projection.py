@@ -44,7 +44,7 @@ NEAREST, FLATTEST, HALVINGS = 1e-9, 0.1, 12
 the distance that a step counts with; how often a step is halved."""
 
 COARSE = 32.0
-"""Symbols know these sizes as powers of this: machine code of ordinary lengths is the same for all."""
+"""Symbols, and what goes beside them, know sizes as powers of this: machine code of ordinary lengths is the same."""
 
 
 def one_posture(mech: Linkage, q: ArrayLike) -> Array:

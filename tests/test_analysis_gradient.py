@@ -275,6 +275,21 @@ def test_a_function_that_jumps_is_noted_with_its_block_and_time(sim, function, s
         assert float(found.notes[0].split()[8].rstrip(";")) == pytest.approx(0.77, abs=0.01)
 
 
+@pytest.mark.parametrize("size", [1e-6, 1e-9])
+def test_a_jump_that_small_signals_never_reach_is_not_noted(sim, size):
+    """Signals were moved aside by a part of 1, whatever their size, to look for a jump: beyond one that is far away."""
+    law = of_digits(lambda x: math.tanh(x / size) + (3.0 if x > 5.0 * size else 0.0))
+    bd = sim.blockdiagram()
+    gain, state = bd.GAIN(1.0, name="gain"), bd.INTEGRATOR(0.0, name="x")
+    bd.connect(bd.CONSTANT(0.5 * size), gain)
+    bd.connect(gain, block := bd.FUNCTION(law, name="law"))
+    bd.connect(block, state)
+    bd.connect(state, bd.NULL())
+    found = sim.gradient(bd, "x", ["gain.K"], T=1.0)
+    assert not found.notes
+    assert found.gradient == pytest.approx([0.5 / math.cosh(0.5) ** 2], rel=1e-6)
+
+
 @pytest.mark.parametrize("solver", [FIXED, {}])
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_the_jump_of_a_traced_function_is_in_the_derivative(engine, solver):

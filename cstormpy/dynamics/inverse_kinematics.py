@@ -17,6 +17,7 @@ from cstormpy.dynamics.checked_arguments import link_index, read_samples
 from cstormpy.dynamics.largest_angles import LargestAngles
 from cstormpy.dynamics.pose_search import Found, PoseSearch, Tip
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown, unknown_name
+from cstormpy.linkage.scales import length_of
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -144,10 +145,10 @@ def _way(mech: Linkage, link: int) -> list[int]:
 
 
 def _reach(mech: Linkage, way: list[int], tool: Array | None) -> float:
-    """Return the length of the way along the origins from the base to the frame, or 1 m if they coincide."""
+    """Return the length of the way along the origins from the base to the frame; the mechanism's if they coincide."""
     origins = [mech.links[k].pose[:3, 3] for k in way] + ([] if tool is None else [tool[:3, 3]])
     total = sum(float(np.linalg.norm(origin)) for origin in origins)
-    return total if total > 0 else 1.0
+    return total if total > 0 else length_of(mech)
 
 
 def masked(mask: Any) -> NDArray[np.int64]:

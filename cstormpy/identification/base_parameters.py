@@ -8,7 +8,7 @@ W1 (π1 + K π2).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -120,22 +120,25 @@ def base_parameters(
     """
     mech = as_mechanism(mech)
     unknowns = unknowns_of(mech, parameters)
-    return regrouped(unknowns.names, excited(mech, unknowns))
+    return regrouped(mech, unknowns)
 
 
-def excited(mech: Mechanism, unknowns: Unknowns) -> Array:
-    """Return the stacked regressor of random motions, all of which can be, compressed to (P, P) or less."""
+def _excited(mech: Mechanism, unknowns: Unknowns) -> Array:
+    """Return the stacked regressor of random motions, all of which can be, compressed to (P, P) or less.
+
+    It is that of torques and unknowns in parts of their sizes.
+    """
     rng = np.random.default_rng(0)
     freedoms = mech.n - (len(independent_rows(mech)) if mech.loops else 0)
     samples = 20 + 4 * len(unknowns.parts) // max(1, freedoms)
-    spread = np.array([np.pi if joint.turns else 1.0 for joint in mech.freedoms])
-    q, qd, qdd = random_motions(mech, samples, rng, spread)
-    W = equations_of(mech, q).reduced(torque_rates(mech.tree, unknowns.parts, q, qd, qdd))
+    q, qd, qdd = random_motions(mech, samples, rng)
+    W = equations_of(mech, q).reduced(torque_rates(mech.tree, unknowns.parts, q, qd, qdd)) * unknowns.sizes
     return np.asarray(np.linalg.qr(W.reshape(-1, len(unknowns.parts)), mode="r"))
 
 
-def regrouped(names: Sequence[str], W: Array) -> BaseParameters:
-    """Return the base parameters of a stacked regressor, (rows, P): each column is kept, or regrouped into earlier."""
+def regrouped(mech: Mechanism, unknowns: Unknowns) -> BaseParameters:
+    """Return the base parameters: each column of the regressor of random motions is kept, or regrouped into earlier."""
+    names, sizes, W = unknowns.names, unknowns.sizes, _excited(mech, unknowns)
     lengths = np.linalg.norm(W, axis=0)
     floor = DEPENDENT**1.5 * max(1.0, float(lengths.max(initial=0.0)))
     kept: list[int] = []
@@ -155,7 +158,7 @@ def regrouped(names: Sequence[str], W: Array) -> BaseParameters:
     if kept:
         unit = W / np.where(lengths > floor, lengths, np.inf)
         scaled = np.linalg.lstsq(unit[:, kept], unit, rcond=None)[0]
-        matrix = scaled * lengths / lengths[kept][:, None]
+        matrix = scaled * (lengths / sizes) / (lengths / sizes)[kept][:, None]
         matrix[np.abs(scaled) < ROUNDING] = 0.0
         matrix[:, kept] = np.eye(len(kept))
     parameters = []

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
@@ -76,7 +76,7 @@ def numbers_of(sigma: Array) -> Array:
     return np.array([sigma[3, 3], *sigma[:3, 3], *about[np.triu_indices(3)]])
 
 
-#: A ball of 1 kg.
+#: A ball, in parts of ordinary inertial numbers.
 BALL = np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02])
 
 
@@ -92,7 +92,7 @@ def inside(numbers: Array, spare: Array) -> Array:
 
 @dataclass(frozen=True)
 class Body:
-    """Inertial numbers of a link as they follow from unknowns: `fixed` + `weights` π[`at`].
+    """Inertial numbers of a link as they follow from unknowns: `fixed` + `weights` π[`at`], in parts of their sizes.
 
     Attributes
     ----------
@@ -265,9 +265,12 @@ class Bodies:
     ----------
     names : sequence of str
         Of the components, as "forearm.com[0]".
+    sizes : array_like, (10,)
+        Ordinary sizes of inertial numbers.
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], sizes: ArrayLike = 1.0) -> None:
+        self._sizes = np.broadcast_to(np.asarray(sizes, dtype=float), 10)
         place = {name: k for k, name in enumerate(names)}
         fields = ("mass", *(f"com[{k}]" for k in range(3)), *(f"inertia.{pair}" for pair in PAIRS))
         links = [name.removesuffix(".mass") for name in names if name.endswith(".mass")]
@@ -281,14 +284,14 @@ class Bodies:
 
     def possible(self, values: Array) -> bool:
         """Tell whether bodies can have these values."""
-        return all(values[at[0]] > 0.0 and is_possible(_numbers(values[at])) for at in self.places)
+        return all(values[at[0]] > 0.0 and is_possible(_numbers(values[at]) / self._sizes) for at in self.places)
 
     def inside(self, values: Array) -> Array:
         """Return values near to these from which a search can go: of no rods or points without extent."""
         made = values.copy()
         for at in self.places:
-            numbers = _numbers(values[at])
-            made[at] = _own(inside(numbers, numbers))
+            numbers = _numbers(values[at]) / self._sizes
+            made[at] = _own(inside(numbers, numbers) * self._sizes)
         return made
 
     def rates(self, values: Array) -> Array:

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
+from cstormpy.linkage.scales import coordinate_scales, torque_scales
 from cstormpy.loops.closed_motions import free_directions
 from cstormpy.loops.closure import closure_of
 
@@ -47,28 +48,36 @@ LEAST_SHOWN = 1e-6
 
 @dataclass(frozen=True)
 class OpenEquations:
-    """Torques of all joints of an open mechanism in so many rows."""
+    """Torques of all joints of an open mechanism in so many rows.
+
+    Attributes
+    ----------
+    rows : int
+    torques : ndarray, (n,)
+        Ordinary sizes of them.
+    """
 
     rows: int
-    joints: int
+    torques: Array
 
     @property
     def count(self) -> int:
         """Number of equations."""
-        return self.rows * self.joints
+        return self.rows * len(self.torques)
 
     @property
     def text(self) -> str:
         """What the equations are, for messages."""
-        return f"{self.rows} rows of {self.joints} joints"
+        return f"{self.rows} rows of {len(self.torques)} joints"
 
-    def start(self) -> Array:
-        """Return standard deviations of the joints' noise to begin with, (n,)."""
-        return np.ones(self.joints)
+    @property
+    def noisy(self) -> NDArray[np.bool_]:
+        """The joints whose torques have noise, (n,)."""
+        return np.ones(len(self.torques), dtype=bool)
 
     def reduced(self, x: Array) -> Array:
-        """Return the left side of the equations, (N, n, ...), of torques (N, n, ...)."""
-        return x
+        """Return the left side of the equations, (N, n, ...), of torques (N, n, ...), in parts of their sizes."""
+        return x / self.torques.reshape(-1, *(1,) * (x.ndim - 2))
 
     def weighed(self, x: Array, sigma: Array) -> Array:
         """Return that side, of torques (N, n, ...), with noise of standard deviation 1."""
@@ -90,22 +99,26 @@ class ClosedEquations:
     Attributes
     ----------
     basis : ndarray, (N, n, f)
-        N of (a); zero columns where a row has fewer freedoms.
+        N of (a), of torques in parts of their sizes; zero columns where a row has fewer freedoms.
+    torques : ndarray, (n,)
+        Ordinary sizes of the torques of the joints.
     noisy : ndarray of bool, (n,)
         The joints whose torques have noise.
     """
 
     basis: Array
+    torques: Array
     noisy: NDArray[np.bool_]
 
     @classmethod
     def of(cls, mech: Mechanism, q: Array) -> ClosedEquations:
         """Return those of closed postures (N, n)."""
-        basis = free_directions(closure_of(mech, q).A)
+        units, torques = coordinate_scales(mech), torque_scales(mech)
+        basis = free_directions(mech, closure_of(mech, q).A) / units[:, None]
         motors = mech.actuated_mask
         drives = np.linalg.matrix_rank(basis[:, motors], tol=LEVERAGE)
         driven = (drives >= (basis != 0.0).any(axis=1).sum(axis=1)).mean() > 0.5
-        return cls(basis, motors.copy() if driven else np.ones(mech.n, dtype=bool))
+        return cls(basis / torques[:, None], torques, motors.copy() if driven else np.ones(mech.n, dtype=bool))
 
     @property
     def count(self) -> int:
@@ -116,10 +129,6 @@ class ClosedEquations:
     def text(self) -> str:
         """What the equations are, for messages."""
         return f"{len(self.basis)} rows of {self.basis.shape[2]} freedoms"
-
-    def start(self) -> Array:
-        """Return standard deviations of the joints' noise to begin with, (n,)."""
-        return self.noisy.astype(float)
 
     def reduced(self, x: Array) -> Array:
         """Return the left side of the equations, (N, f, ...), of torques (N, n, ...): (a)."""
@@ -141,7 +150,8 @@ class ClosedEquations:
             squares, whole = (e**2).sum(axis=0), variances * (ways**2).sum(axis=(0, 2))
             seen = np.maximum(whole - variances * ((ways @ U) ** 2).sum(axis=(0, 2)), LEAST_SHOWN * whole)
             before, variances = variances, np.where(on, squares / np.where(seen > 0.0, seen, np.inf), 0.0)
-            if not variances.any() or (np.abs(variances - before) <= SETTLED * variances.max()).all():
+            change, parts = (v / self.torques**2 for v in (variances - before, variances))
+            if not variances.any() or (np.abs(change) <= SETTLED * parts.max()).all():
                 break
         return np.sqrt(variances)
 
@@ -149,7 +159,7 @@ class ClosedEquations:
         """Return C⁻¹ᐟ² (N, f, f)."""
         half = sigma[:, None] * self.basis
         values, vectors = np.linalg.eigh(np.swapaxes(half, 1, 2) @ half)
-        values = np.maximum(values, (LEVERAGE * max(float(sigma.max()), 1e-150)) ** 2)
+        values = np.maximum(values, (LEVERAGE * max(float((sigma / self.torques).max()), 1e-150)) ** 2)
         return np.asarray(vectors / np.sqrt(values)[:, None] @ np.swapaxes(vectors, 1, 2))
 
     def _estimated(self, d: Array, sigma: Array) -> tuple[Array, Array]:
@@ -168,4 +178,4 @@ def told(J: Array, rank: float) -> tuple[Array, Array, Array]:
 
 def equations_of(mech: Mechanism, q: Array) -> OpenEquations | ClosedEquations:
     """Return the equations of rows of a log at positions (N, n), which close the loops if there are some."""
-    return ClosedEquations.of(mech, q) if mech.loops else OpenEquations(*q.shape)
+    return ClosedEquations.of(mech, q) if mech.loops else OpenEquations(len(q), torque_scales(mech))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cstormpy.arguments import one_of, option, positive, whole_number
 from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import InvalidValue, UnknownName
-from cstormpy.identification.base_parameters import excited, regrouped
+from cstormpy.identification.base_parameters import regrouped
 from cstormpy.identification.consistency import is_possible, nearest_fit
 from cstormpy.identification.equations import equations_of, told
 from cstormpy.identification.log import Log, read_logs
@@ -145,28 +145,31 @@ def identify(
     motion = log.q, log.qd, log.qdd
     if mech.loops:
         motion = closed_motion(mech, *motion, advice=_advice(log))
-    structure = regrouped(unknowns.names, excited(mech, unknowns))
+    structure = regrouped(mech, unknowns)
     equations = equations_of(mech, motion[0])
     if equations.count < len(structure) + 1:
         raise InvalidValue(
             f"data: {equations.text} are {equations.count} equations, too few for {len(structure)} base parameters"
         )
-    W = torque_rates(mech.tree, unknowns.parts, *motion)
-    left = log.tau - mech.tree.inverse_dynamics(*motion, _loads(wrench, log)) + W @ unknowns.values
-    sigma = equations.start()
+    known = unknowns.values / unknowns.sizes
+    W = torque_rates(mech.tree, unknowns.parts, *motion) * unknowns.sizes
+    left = log.tau - mech.tree.inverse_dynamics(*motion, _loads(wrench, log)) + W @ known
+    sigma = equations.torques * equations.noisy
     quiet = QUIET * sigma * max(float(np.abs(equations.reduced(left)).max()), 1e-300)
-    values, plain = unknowns.values, True
+    parts, plain = known, True
     for fit in range(FITS):
         weighed = equations.weighed(np.concatenate([W, left[..., None]], axis=-1), sigma)
-        values, plain, R = _solved(weighed, unknowns, physical)
-        residual = left - W @ values
+        parts, plain, R = _solved(weighed, unknowns, known, physical)
+        residual = left - W @ parts
         sigma_found = equations.noise(residual, sigma, weighed[..., :-1] @ _independent(R)[0])
         before, sigma = sigma, np.maximum(sigma_found, quiet)
         # of so few rows one joint's could be met exactly, and would count for ever more
         if fit and (len(log.q) <= len(structure) or np.all(np.abs(sigma - before) <= SETTLED * before)):
             break
-    base, covariance = _accuracy(R, structure)
+    base, covariance = _accuracy(R, structure.matrix * unknowns.sizes)
     missed = equations.missed(residual, sigma)
+    # what is left as it was given, to the last digit
+    values = np.where(parts == known, unknowns.values, parts * unknowns.sizes)
     return Identification(
         mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain, equations.count
     )
@@ -212,23 +215,24 @@ def _loads(wrench: Any, log: Log) -> Any:
     return rows[log.kept] if rows.ndim == 3 and len(rows) == len(log.kept) else rows
 
 
-def _solved(weighed: Array, unknowns: Unknowns, physical: bool | str) -> tuple[Array, bool, Array]:
+def _solved(weighed: Array, unknowns: Unknowns, given: Array, physical: bool | str) -> tuple[Array, bool, Array]:
     """Return the unknowns, whether they are those of the plain least squares, and R of the weighted regressor.
 
-    `weighed` are the equations, (N, f, P + 1): the regressor, and what it is to be times the unknowns.
+    `weighed` are the equations, (N, f, P + 1): the regressor, and what it is to be times the unknowns. These are, as
+    those `given`, in parts of their sizes.
     """
     count = len(unknowns.parts)
     triangle: Array = np.asarray(np.linalg.qr(weighed.reshape(-1, count + 1), mode="r"))
     R, scale = _scaled(triangle[:count, :count])
     target = triangle[:count, count]
-    change = np.linalg.lstsq(R * scale, target - R @ unknowns.values, rcond=RANK)[0] * scale
-    values = unknowns.values + change
+    change = np.linalg.lstsq(R * scale, target - R @ given, rcond=RANK)[0] * scale
+    values = given + change
     nonnegative = [k for k, p in enumerate(unknowns.parts) if _is_nonnegative(p)]
     bodies = unknowns.bodies
     possible = all(is_possible(body.numbers(values)) for body in bodies) and all(values[k] >= 0.0 for k in nonnegative)
     if possible or physical is False:
         return values, True, R
-    return nearest_fit(R, target, unknowns.values, scale, bodies, nonnegative), False, R
+    return nearest_fit(R, target, given, scale, bodies, nonnegative), False, R
 
 
 def _scaled(R: Array) -> tuple[Array, Array]:
@@ -242,11 +246,11 @@ def _is_nonnegative(part: Any) -> bool:
     return part.field in NONNEGATIVE if isinstance(part, Term) else part.name.endswith(".mass")
 
 
-def _accuracy(R: Array, structure: Any) -> tuple[NDArray[np.bool_], Array]:
-    """Return which base parameters the data determine, as a mask, and the covariance of all of them."""
+def _accuracy(R: Array, matrix: Array) -> tuple[NDArray[np.bool_], Array]:
+    """Return which base parameters, `matrix` π, the data determine, as a mask, and the covariance of all of them."""
     half, scale, rows = _independent(R)
-    of_base = structure.matrix @ half
-    directions = structure.matrix * scale
+    of_base = matrix @ half
+    directions = matrix * scale
     directions = directions / np.maximum(np.linalg.norm(directions, axis=1), 1e-300)[:, None]
     untold = directions - directions @ rows.T @ rows
     return np.linalg.norm(untold, axis=1) < UNTOLD, of_base @ of_base.T

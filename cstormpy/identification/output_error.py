@@ -25,8 +25,9 @@ from cstormpy.errors import CstormError, InvalidValue, NonFinite
 from cstormpy.identification.consistency import Bodies
 from cstormpy.identification.equations import LEAST_SHOWN, told
 from cstormpy.identification.log import LEAST_ROWS, Log
-from cstormpy.identification.unknowns import NONNEGATIVE
+from cstormpy.identification.unknowns import NONNEGATIVE, size_of
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
+from cstormpy.linkage.scales import inertial_scales
 from cstormpy.loops.closed_motions import closed_motion, state_directions
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism.component_values import component_value, with_components
@@ -212,7 +213,8 @@ class _Search:
             )
         self._given = mech
         self._parts_of_first = [find(mech, name)[0][1][0] for name in self.names]
-        self.bodies, self.held = Bodies(self.names), False
+        self._sizes = np.array([size_of(mech, part) for part in self._parts_of_first])
+        self.bodies, self.held = Bodies(self.names, inertial_scales(mech)), False
         values = np.array([component_value(mech, name) for name in self.names])
         try:
             self.point = self._at(mech.with_drive(active=[]), values, self.stretches.start)
@@ -311,7 +313,7 @@ class _Search:
         value = float(np.sum(self._residuals(self.point, sigma) ** 2))
         for k in range(STEPS):
             J, r, start_step, _ = self._eliminated(self.point, sigma, self.held)
-            scale = _lengths(J)
+            scale = self._lengths(J, self.held)
             triangle: Array = np.asarray(np.linalg.qr(np.column_stack([J / scale, r]), mode="r"))
             least, most = self._bounds()
             for _ in range(SHORTENED):
@@ -338,12 +340,20 @@ class _Search:
                 return True, f"converged after {k + 1} steps"
         return False, f"not yet converged after {STEPS} steps"
 
+    def _lengths(self, J: Array, chart: bool) -> Array:
+        """Return the lengths of columns, and those of a motion by its unit where they are zero but for rounding."""
+        sizes = self._sizes.copy()
+        if chart:
+            sizes[self.bodies.all] = 1.0
+        lengths = np.linalg.norm(J, axis=0) * sizes
+        return np.asarray(np.where(lengths > ROUNDING * lengths.max(initial=0.0), lengths, 1.0) / sizes)
+
     def noise(self, sigma: Array) -> Array:
         """Return the standard deviation of each signal: of what is left over, by how much of its noise that shows."""
         s = self.stretches
         squares = (self._residuals(self.point, np.ones(s.wanted.shape[-1])) ** 2).sum(axis=(0, 1))
         J, _, _, Q = self._eliminated(self.point, sigma, False)
-        fitted = (Q**2).sum(axis=2).ravel() + (told(J / _lengths(J), RANK)[0] ** 2).sum(axis=1)
+        fitted = (Q**2).sum(axis=2).ravel() + (told(J / self._lengths(J, False), RANK)[0] ** 2).sum(axis=1)
         count = s.weighs.sum(axis=(0, 1))
         shows = np.maximum(count - fitted.reshape(s.wanted.shape).sum(axis=(0, 1)), LEAST_SHOWN * count)
         size = np.abs(s.wanted).max(axis=(0, 1))
@@ -363,7 +373,7 @@ class _Search:
     def result(self, sigma: Array, success: bool, message: str) -> Fit:
         """Return what was found."""
         J, _, _, _ = self._eliminated(self.point, sigma, False)
-        scale = _lengths(J)
+        scale = self._lengths(J, False)
         _, values, rows = told(J / scale, RANK)
         half = rows.T / values / scale[:, None]
         untold = np.eye(len(scale)) - rows.T @ rows
@@ -393,12 +403,6 @@ def _refuse_moving(mech: Mechanism, names: list[str]) -> None:
                 f"parameter {name!r}: moves the loops, which identify does not follow with form='output'; masses, "
                 "inertias and what joints and gravity do can be found"
             )
-
-
-def _lengths(J: Array) -> Array:
-    """Return the lengths of columns, and 1 of those that are zero but for rounding."""
-    lengths = np.linalg.norm(J, axis=0)
-    return np.where(lengths > ROUNDING * lengths.max(initial=0.0), lengths, 1.0)
 
 
 def _least(part: Component, value: float) -> float:

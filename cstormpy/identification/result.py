@@ -16,6 +16,7 @@ from cstormpy.identification.log import Log
 from cstormpy.identification.output_error import Fit
 from cstormpy.identification.unknowns import Unknowns
 from cstormpy.linkage.components import Inertia, Term
+from cstormpy.linkage.scales import length_of
 from cstormpy.reporting import aligned
 
 if TYPE_CHECKING:
@@ -180,11 +181,12 @@ def with_values(mech: Mechanism, unknowns: Unknowns, values: Array, plain: bool)
                 now[i, j] = now[j, i] = value
     changes |= {f"{mech.links[i].name}.inertia": inertia for i, inertia in inertias.items()}
     if plain:
-        odd = {body.link for body in unknowns.bodies if not is_possible(body.numbers(values))}
+        parts = values / unknowns.sizes
+        odd = {body.link for body in unknowns.bodies if not is_possible(body.numbers(parts))}
         mech = mech.with_links(link.replace(allow_impossible=True) if link.name in odd else link for link in mech.links)
     made = mech.with_parameters(changes)
     links = [
-        _with_numbers(link, values[unknowns.whole[i]], plain) if i in unknowns.whole else link
+        _with_numbers(link, values[unknowns.whole[i]], plain, length_of(mech)) if i in unknowns.whole else link
         for i, link in enumerate(made.links)
     ]
     return made.with_links(links)
@@ -211,11 +213,12 @@ def _symmetric(six: Array) -> Array:
     return made
 
 
-def _with_numbers(link: Any, numbers: Array, plain: bool) -> Any:
-    """Return a link with ten inertial numbers."""
+def _with_numbers(link: Any, numbers: Array, plain: bool, length: float) -> Any:
+    """Return a link of a mechanism of some length with ten inertial numbers."""
     mass, moment = float(numbers[0]), numbers[1:4]
-    size = max(abs(mass), float(np.abs(moment).max()), 1e-300)
-    if mass <= 0.0 and (mass < -1e-12 * size or np.abs(moment).max() > 1e-12 * size):
+    far = float(np.abs(moment).max()) / length
+    size = max(abs(mass), far, 1e-300)
+    if mass <= 0.0 and (mass < -1e-12 * size or far > 1e-12 * size):
         raise InvalidValue(
             f"link {link.name!r}: the plain solution has mass {mass:.4g} and first moments "
             f"({', '.join(f'{m:.4g}' for m in moment)}); physical=True finds a possible one"

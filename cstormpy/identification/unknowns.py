@@ -18,7 +18,8 @@ from cstormpy.arrays import Array
 from cstormpy.dynamics.regressor import INERTIAL
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.identification.consistency import Body
-from cstormpy.linkage.components import Component, Inertia, Term, components, find
+from cstormpy.linkage.components import Component, Gravity, Inertia, Term, components, find
+from cstormpy.linkage.scales import coordinate_scales, falling_of, inertial_scales, length_of, torque_scales
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -42,13 +43,16 @@ class Unknowns:
     whole : mapping from int to slice
         For each link that is unknown as a whole, where its ten numbers stand.
     bodies : tuple of Body
-        How the inertial numbers of each link that has unknowns follow from them.
+        How the inertial numbers of each link that has unknowns follow from them, all in parts of their sizes.
+    sizes : ndarray, (P,)
+        Ordinary sizes of the unknowns in such a mechanism, by which they are compared with one another.
     """
 
     parts: tuple[Component, ...]
     values: Array
     whole: dict[int, slice]
     bodies: tuple[Body, ...]
+    sizes: Array
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,12 +83,34 @@ def unknowns_of(mech: Mechanism, parameters: Iterable[str] | str | None) -> Unkn
             parts.append(part)
             values.append(_value(mech, part))
     found = np.array(values)
-    return Unknowns(tuple(parts), found, whole, _bodies(mech, parts, found, whole))
+    sizes = np.array([size_of(mech, part) for part in parts])
+    return Unknowns(tuple(parts), found, whole, _bodies(mech, parts, found, whole, sizes), sizes)
 
 
-def _bodies(mech: Mechanism, parts: Sequence[Component], values: Array, whole: Mapping[int, slice]) -> tuple[Body, ...]:
+def size_of(mech: Mechanism, part: Component) -> float:
+    """Return an ordinary size of a number in such a mechanism: of a joint's terms its torque over its motion's size."""
+    if isinstance(part, Inertia):
+        if ".com[" in part.name:
+            return length_of(mech)
+        return float(inertial_scales(mech)[part.places[0]])
+    if isinstance(part, Gravity):
+        return length_of(mech) * falling_of(mech)
+    if not isinstance(part, Term):
+        slides = part.name.endswith((".x", ".y", ".z", ".pitch")) or ".point[" in part.name
+        return length_of(mech) if slides else 1.0
+    unit, torque = (float(scales[part.coordinate]) for scales in (coordinate_scales(mech), torque_scales(mech)))
+    falling = falling_of(mech)
+    if part.field in ("rest", "friction_velocity"):
+        return unit * (1.0 if part.field == "rest" else falling**0.5)
+    motion = {"armature": unit * falling, "damping": unit * falling**0.5, "stiffness": unit, "friction": 1.0}
+    return torque / motion[part.field]
+
+
+def _bodies(
+    mech: Mechanism, parts: Sequence[Component], values: Array, whole: Mapping[int, slice], sizes: Array
+) -> tuple[Body, ...]:
     """Return how the inertial numbers of links follow from the unknowns, which have these values now."""
-    made = [Body.whole(mech.links[i].name, at) for i, at in whole.items()]
+    made, unit = [Body.whole(mech.links[i].name, at) for i, at in whole.items()], inertial_scales(mech)
     places: dict[int, list[int]] = {}
     for k, part in enumerate(parts):
         if isinstance(part, Inertia) and part.link not in whole:
@@ -92,7 +118,8 @@ def _bodies(mech: Mechanism, parts: Sequence[Component], values: Array, whole: M
     for i, at in places.items():
         weights = np.stack([parts[k].weights for k in at], axis=1)  # type: ignore[attr-defined]
         now = mech.inertial_numbers[10 * i : 10 * i + 10]
-        made.append(Body(mech.links[i].name, np.array(at), weights, now - weights @ values[at]))
+        fixed = (now - weights @ values[at]) / unit
+        made.append(Body(mech.links[i].name, np.array(at), weights * sizes[at] / unit[:, None], fixed))
     return tuple(made)
 
 

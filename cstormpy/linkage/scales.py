@@ -26,6 +26,21 @@ def falling_of(mech: Linkage) -> float:
     return float(np.linalg.norm(mech.gravity)) / length_of(mech) or 1.0
 
 
+def mass_of(mech: Linkage) -> float:
+    """Return the mass of all links, or 1 kg where none has any."""
+    return sum(link.mass for link in mech.links) or 1.0
+
+
+def inertial_scales(mech: Linkage) -> Array:
+    """Return ordinary sizes of the ten inertial numbers of a link, of mass, first moments and inertia, (10,)."""
+    return mass_of(mech) * length_of(mech) ** np.array([0, 1, 1, 1, 2, 2, 2, 2, 2, 2])
+
+
+def torque_scales(mech: Linkage) -> Array:
+    """Return an ordinary size of the torque of each coordinate, (n,): of what moves all its mass as falling does."""
+    return np.asarray(mass_of(mech) * length_of(mech) ** 2 * falling_of(mech) / coordinate_scales(mech))
+
+
 def work_of(mech: Linkage) -> float:
     """Return an ordinary size of its potential energy: of all masses lifted by its length, and of its springs."""
     if "work" not in mech.memo:

@@ -16,7 +16,16 @@ from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.loops.carried import DEFINITE, OpenChain, carried_inverse_mass
 from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names, ends_of
-from cstormpy.loops.projection import SHUT, closed_beside, mass_metric, one_posture, project, projected
+from cstormpy.loops.projection import (
+    SHUT,
+    closed_beside,
+    coarse_scales,
+    mass_metric,
+    one_posture,
+    project,
+    projected,
+    row_scales,
+)
 from cstormpy.reporting import notice_once
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 
@@ -24,14 +33,14 @@ if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
 CLOSED = 1e-3
-"""A state is refused as open if it misses a loop by more [m, rad, or that a second and unit of rate]: a differenced
-one is not, nor the stage of a step."""
+"""A state is refused as open if it misses a loop by more, in radians and lengths of the mechanism, or that a second and
+unit of rate: a differenced one is not, nor the stage of a step."""
 
 OPENED = 0.1
 """By how much a step of a loose tolerance may open loops that were closed, and be taken back by projection."""
 
 DRIFT = 1e-10
-"""The drift of the loops [m, rad] at which a run projects its state."""
+"""The drift of the loops, in radians and lengths of the mechanism, at which a run projects its state."""
 
 DISTINCT = 10.0 * SHUT**0.5
 """Where postures bifurcate, one that is closed to SHUT is off by the root of that, and so are singular values of A:
@@ -215,15 +224,16 @@ def refuse_open(
     mech: Linkage, found: Closure, qd: Array | None = None, single: bool = True, within: float = CLOSED
 ) -> None:
     """Refuse states that do not close the loops, or do not keep them closed, naming the worst of them."""
+    rows, units = row_scales(mech), coordinate_scales(mech)
     off, what = np.abs(found.residual()), "misses closure by"
     scale = np.ones(len(off))
-    if not (off > within).any() and qd is not None:
+    if not (off > within * rows).any() and qd is not None:
         off, what = np.abs(found.A @ qd[..., None])[..., 0], "is left at the rate"
-        scale = 1.0 + np.abs(qd).max(axis=1, initial=0.0)
-    bad = off > within * scale[:, None]
+        scale = 1.0 + np.abs(qd / units).max(axis=1, initial=0.0)
+    bad = off > within * rows * scale[:, None]
     if not bad.any() and np.isfinite(off).all():
         return
-    row, k = divmod(int(np.argmax(np.where(np.isfinite(off), off, np.inf))), off.shape[1])
+    row, k = divmod(int(np.argmax(np.where(np.isfinite(off), off / rows, np.inf))), off.shape[1])
     where = "" if single else f" in row {row}"
     name = constraint_names(mech)[k]
     raise InvalidValue(
@@ -235,8 +245,9 @@ def refuse_of_vectors(mech: Linkage, q: Array) -> None:
     """Refuse a user's constraint that a posture leaves open whose rotation vectors have given way to shorter ones."""
     found = closure_of(mech, q[None])
     first, off = found.first(len(found.chains)), np.abs(found.residual()[0])
-    if (off[first:] > OPENED).any():
-        k = first + int(np.argmax(off[first:]))
+    parts = off[first:] / row_scales(mech)[first:]
+    if (parts > OPENED).any():
+        k = first + int(np.argmax(parts))
         raise InvalidValue(
             f"loop {constraint_names(mech)[k]}: misses closure by {off[k]:.3g} where a rotation vector gives way to "
             "the shorter one of the same rotation; let its function ask for the rotation, not for parts of its vector"
@@ -262,7 +273,9 @@ def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     """Take off what a state misses, as `shut` does, by numbers."""
     found = closure_of(mech, q[None])
     A = found.A[0]
-    off = max(float(np.abs(found.residual()).max()), float(np.abs(A @ qd).max()) / (1.0 + float(np.abs(qd).max())))
+    rows, units = coarse_scales(mech)  # as symbols: both go the same way
+    fast = 1.0 + float(np.abs(qd / units).max())
+    off = max(float(np.abs(found.residual() / rows).max()), float(np.abs(A @ qd / rows).max()) / fast)
     if off <= DRIFT:
         return q, qd
     refuse_open(mech, found, qd[None], within=OPENED)
@@ -273,17 +286,19 @@ def _shut(mech: Linkage, q: Array, qd: Array) -> tuple[Array, Array]:
     shut_q = q - metric @ (np.linalg.pinv(A[h] @ metric, rcond=LEAST) @ found.residual()[0, h])
     found = closure_of(mech, shut_q[None])
     A = found.A[0]
-    if np.abs(found.residual()).max() > DRIFT:
+    if np.abs(found.residual() / rows).max() > DRIFT:
         shut_q, shut_qd = projected(mech, q[None], qd[None], free)
         return shut_q[0], shut_qd[0]
     return shut_q, qd - metric @ (np.linalg.pinv(A @ metric, rcond=LEAST) @ (A @ qd))
 
 
-def require_closed(found: Closure, qd: Any, within: float = CLOSED) -> tuple[Any, Any]:
+def require_closed(mech: Linkage, found: Closure, qd: Any, within: float = CLOSED) -> tuple[Any, Any]:
     """Require of one sample of symbols what `refuse_open` refuses; return by how much it misses both."""
     (phi,), over = found.sines()
     require_zero(over)
-    off, rate = np.max(np.abs(phi)), np.max(np.abs(found.A[0] @ qd)) / (1.0 + np.max(np.abs(qd)))
+    rows, units = coarse_scales(mech)
+    fast = 1.0 + np.max(np.abs(qd / units))
+    off, rate = np.max(np.abs(phi / rows)), np.max(np.abs(found.A[0] @ qd / rows)) / fast
     require_zero((off > within) | (rate > within))
     return off, rate
 
@@ -293,8 +308,8 @@ def shut_symbols(mech: Linkage, q: Any, qd: Any, steps: int = 1) -> tuple[Any, A
     """Return what `shut` does of symbols; one that so many steps do not close fails."""
     rows = independent_rows(mech.numeric)
     found = closure_of(mech, q[None])
-    off, rate = require_closed(found, qd, OPENED)
-    nothing = np.zeros(mech.n)
+    off, rate = require_closed(mech, found, qd, OPENED)
+    nothing, sizes = np.zeros(mech.n), coarse_scales(mech)[0]
 
     def inverse_mass(at: Any) -> Any:
         if is_carried(mech.numeric, "forward"):
@@ -312,7 +327,7 @@ def shut_symbols(mech: Linkage, q: Any, qd: Any, steps: int = 1) -> tuple[Any, A
     near_q = q - taken_away(inverse, found.A[0][closing], found.sines()[0][0][closing])
     near = closure_of(mech, near_q[None])
     if steps > 1:  # those of `_nearest`, where one does not do
-        far, next_q = np.max(np.abs(near.sines()[0])) > DRIFT, near_q
+        far, next_q = np.max(np.abs(near.sines()[0] / sizes)) > DRIFT, near_q
         for _ in range(steps - 1):
             there = closure_of(mech, next_q[None])
             A = there.A[0][closing]
@@ -320,7 +335,7 @@ def shut_symbols(mech: Linkage, q: Any, qd: Any, steps: int = 1) -> tuple[Any, A
         near_q = np.where(far, next_q, near_q)
         inverse = inverse_mass(np.where(far, near_q, q))
         near = closure_of(mech, near_q[None])
-    require_zero(np.max(np.abs(near.sines()[0])) > DRIFT)
+    require_zero(np.max(np.abs(near.sines()[0] / sizes)) > DRIFT)
     A = near.A[0][rows]
     near_qd = qd - taken_away(inverse, A, A @ qd)
     settled = (off <= DRIFT) & (rate <= DRIFT)

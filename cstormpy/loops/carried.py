@@ -3,7 +3,7 @@
 A joint that moves no inertia of its own has no acceleration in the open chain, though the loops may determine it. With
 closed motions, A q̈ + Ȧ q̇ = 0, the equations stay true when A's rows carry an inertia σ,
 
-    (a)  M̂ = M + σ AᵀA,    ĥ = h + σ Aᵀ Ȧ q̇
+    (a)  M̂ = M + Aᵀ σ A,    ĥ = h + Aᵀ σ Ȧ q̇
 
 (an augmented Lagrangian: Bayo, García de Jalón and Serna 1988, with the exact multipliers), and M̂ is definite wherever
 the closed mechanism is sound. y of this chain, and its derivatives, with v the passive and u the active joints:
@@ -11,7 +11,7 @@ the closed mechanism is sound. y of this chain, and its derivatives, with v the 
     (b)  q̈_v = M̂_vv⁻¹ (τ_v - ĥ_v - M̂_vu q̈_u),    τ_u = ĥ_u + M̂_uu q̈_u + M̂_uv q̈_v
     (c)  dq̈_v = -M̂_vv⁻¹ dr_v,    dτ_u = dr_u + M̂_uv dq̈_v,    r the inverse dynamics
 
-What σ adds to dr is σ Aᵀ times what the constraints change by; the derivatives of closed motions are the same without
+What σ adds to dr is Aᵀ σ times what the constraints change by; the derivatives of closed motions are the same without
 it, and their multipliers differ by σ times that.
 """
 
@@ -29,6 +29,7 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols, zeros
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.loops.closure import Closure, closure_of
+from cstormpy.loops.projection import coarse_scales
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ class OpenChain:
 
     Attributes
     ----------
-    sigma : ndarray (N,) or None
-        σ, where the loops carry joints.
+    sigma : ndarray (N, m) or None
+        σ of each constraint, where the loops carry joints.
     """
 
     def __init__(
@@ -101,13 +102,13 @@ class OpenChain:
         d = self._hybrid(np.zeros(rates.shape), "inverse", "qdd")
         n, A = self._mech.n, self._found.A
         mass = d.columns.reshape(-1, 3, n, n)[:, 2]
-        self.sigma = np.trace(mass, axis1=1, axis2=2) / n
+        self.sigma = inertia_of_loops(self._mech, mass)
         transposed = np.swapaxes(A, -1, -2)
-        self._mass = mass + self.sigma[:, None, None] * (transposed @ A)
+        self._mass = mass + transposed @ (self.sigma[..., None] * A)
         bias = (self._found.rate(rates) @ rates[..., None])[..., 0]
-        load = self.sigma[:, None] * (transposed @ bias[..., None])[..., 0]
+        load = (transposed @ (self.sigma * bias)[..., None])[..., 0]
         self._rest = d.y.reshape(rates.shape) + load
-        self._inverse = inverse_within(self._mass, ~self._active, alone)
+        self._inverse = inverse_within(self._mech, self._mass, ~self._active, alone)
 
     def _carried(self, u: Array) -> tuple[Array, Array]:
         """Return y and D by (b) and (c)."""
@@ -134,23 +135,31 @@ def carried_inverse_mass(mech: Linkage, q: Array) -> Array:
     still = np.zeros(mech.n)
     mass = hybrid_sensitivity(mech.tree, q, still, still, drive="inverse", name="qdd").dy_du
     A = closure_of(mech, q[None]).A[0]
-    whole = mass + np.trace(mass) / mech.n * (A.T @ A)
-    return np.asarray(inverse_within(whole[None], np.ones(mech.n, dtype=bool))[0])
+    whole = mass + A.T @ (inertia_of_loops(mech, mass[None])[0][:, None] * A)
+    return np.asarray(inverse_within(mech, whole[None], np.ones(mech.n, dtype=bool))[0])
 
 
-def inverse_within(mass: Array, where: NDArray[np.bool_], alone: SingularInertia | None = None) -> Array:
+def inertia_of_loops(mech: Linkage, mass: Array) -> Array:
+    """Return σ of each constraint (N, m): of the size of the joints' inertia (N, n, n), each in its own units."""
+    rows, units = coarse_scales(mech)
+    return np.trace(mass * units**2, axis1=1, axis2=2)[:, None] / mech.n / rows**2
+
+
+def inverse_within(mech: Linkage, mass: Array, where: NDArray[np.bool_], alone: SingularInertia | None = None) -> Array:
     """Return the inverse of a part of matrices (N, n, n), zeros around it; raise an error where there is none."""
     k = np.flatnonzero(where)
     out = zeros(mass.shape, mass)
     at = np.ix_(np.arange(len(mass)), k, k)
-    part = mass[at]
+    units = coarse_scales(mech)[1][k]
+    unit = np.outer(units, units)
+    part = mass[at] * unit
     if mass.dtype == object:
         found, indefinite = solve_definite(part[0], np.eye(len(k)), DEFINITE)
         require_zero(indefinite)
-        out[at] = symbols(found)[None]
+        out[at] = (symbols(found) * unit)[None]
         return out
     values = np.linalg.eigvalsh(part) if len(k) else np.ones((len(mass), 1))
     if not (values[:, 0] > DEFINITE * values[:, -1]).all():
         raise alone or SingularInertia("the loops leave a joint that moves no inertia free, so that it has no motion")
-    out[at] = np.linalg.inv(part)
+    out[at] = np.linalg.inv(part) * unit
     return out

@@ -34,6 +34,7 @@ from cstormpy.loops.assembly import independent_rows, is_carried, refuse_open, s
 from cstormpy.loops.carried import DEFINITE, OpenChain
 from cstormpy.loops.closure import LEAST, Closure, closure_of, constraint_names, ends_of
 from cstormpy.loops.opening import without_opening
+from cstormpy.loops.projection import row_scales
 from cstormpy.loops.redundancy import Redundancy, least_torque, matrix_rank, pseudoinverse, weights_of
 from cstormpy.reporting import notice_once
 
@@ -278,8 +279,10 @@ def multipliers_of(
     S = np.where(active, 0.0, found.A) @ W
     inverse, rank = inverse_of(S)
     lam = (inverse @ wanted[..., None])[..., 0]
+    sizes = row_scales(mech)
     off = np.abs((S @ lam[..., None])[..., 0] - wanted)
-    scale = np.maximum(min(1.0, falling_of(mech)), np.abs(wanted).max(axis=1, keepdims=True, initial=0.0))
+    largest = np.abs(wanted / sizes).max(axis=1, keepdims=True, initial=0.0)
+    scale = np.maximum(min(1.0, falling_of(mech)), largest) * sizes
     if (off > CONTRADICTION * scale).any():
         row, k = divmod(int(np.argmax(off / scale)), off.shape[1])
         where = "" if single else f" in row {row}"
@@ -346,17 +349,19 @@ def closed_inverse(
     rows = samples.rows
     found = without_opening(mech, closure_of(mech, rows["q"]))
     refuse_open(mech, found, rows["qd"], samples.single)
-    off = np.abs(wanted_accelerations(found, rows["qd"], rows["qdd"]))
+    sizes, units = row_scales(mech), coordinate_scales(mech)
+    off = np.abs(wanted_accelerations(found, rows["qd"], rows["qdd"])) / sizes
     scale = (
         min(1.0, falling_of(mech))
-        + np.abs(rows["qdd"]).max(axis=1, initial=0.0)
-        + np.abs(rows["qd"]).max(axis=1, initial=0.0) ** 2
+        + np.abs(rows["qdd"] / units).max(axis=1, initial=0.0)
+        + np.abs(rows["qd"] / units).max(axis=1, initial=0.0) ** 2
     )
     if (off > 1e3 * CONTRADICTION * scale[:, None]).any():
         row, k = divmod(int(np.argmax(off / scale[:, None])), off.shape[1])
         where = "" if samples.single else f" in row {row}"
         raise InvalidValue(
-            f"loop {constraint_names(mech)[k]}: the accelerations open it by {off[row, k]:.3g}{ends_of(mech, k)}{where}"
+            f"loop {constraint_names(mech)[k]}: the accelerations open it by "
+            f"{off[row, k] * sizes[k]:.3g}{ends_of(mech, k)}{where}"
         )
     free = hybrid_dynamics(mech.tree, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
     tau_r = np.reshape(free, rows["q"].shape)

@@ -30,6 +30,7 @@ from cstormpy.graph.routine import Routine
 from cstormpy.linkage.tables import folded, loop_numbers, tables_of
 from cstormpy.loops.assembly import are_felt, independent_rows, is_carried, require_closed, shut_symbols
 from cstormpy.loops.closure import chains_of, closure_of, constraint_names, rows_of_constraints
+from cstormpy.loops.projection import coarse_scales
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
@@ -111,7 +112,7 @@ class ClosedLine(Line):
         if self._what == "shut":
             return dict(zip(("to_q", "to_qd"), shut_symbols(mech, *given), strict=True))
         q, qd, u = given
-        require_closed(closure_of(mech, q[None]), qd)
+        require_closed(mech, closure_of(mech, q[None]), qd)
         ask: Callable[..., Any] = closed_sensitivity if self._what == "sensitivity" else closed_hybrid
         found = ask(mech, q, qd, u, drive=self._drive)
         y = found.y if self._question.answers == "found" else np.concatenate([found.y, found.qdd, found.tau])
@@ -132,7 +133,8 @@ def _key(mech: Linkage, drive: str, what: str, answers: str) -> bytes:
     loops = [(*chain.loop.directions, chain.a, chain.b) for chain in chains_of(mech)]
     others = [rows.text for rows in rows_of_constraints(mech)]
     carried = is_carried(mech, drive)
-    said = repr((what, answers, loops, others, independent_rows(mech), carried)).encode()
+    sizes = [scales.tolist() for scales in coarse_scales(mech)]
+    said = repr((what, answers, loops, others, independent_rows(mech), carried, sizes)).encode()
     return key_of(tables_of(mech.tree, drive), said + folded(loop_numbers(mech)).tobytes())
 
 

@@ -36,10 +36,12 @@ from cstormpy.dynamics.checked_arguments import read_samples
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.errors import SingularInertia
 from cstormpy.linkage.components import Component
+from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.linkage.tables import STILL
 from cstormpy.loops.closure import LEAST, closure_of
 from cstormpy.loops.opening import without_opening
 from cstormpy.loops.parameters import constraint_rates
+from cstormpy.loops.projection import row_scales
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.torque_rates import torque_rates
 
@@ -54,11 +56,13 @@ def lock(mech: Linkage, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> t
     where[[k for name in names for k in mech.joint_indices(name)]] = True
     samples = read_samples(mech.tree, {"q": q, "qd": qd})
     rows = samples.rows
-    A = without_opening(mech, closure_of(mech, rows["q"])).A if mech.loops else np.zeros((samples.count, 0, mech.n))
+    A = np.zeros((samples.count, 0, mech.n))
+    if mech.loops:
+        A = without_opening(mech, closure_of(mech, rows["q"])).A / row_scales(mech)[:, None]
     after, impulse = samples.room(mech.n), samples.room(mech.n)
     masses = np.reshape(inertial(mech.tree, rows["q"]).mass_matrix, (samples.count, mech.n, mech.n))
     for k, (M, rates) in enumerate(zip(masses, rows["qd"], strict=True)):
-        after[k], impulse[k] = _locked(M, rates, where, A[k])
+        after[k], impulse[k] = _locked(M, rates, where, A[k], coordinate_scales(mech))
         if not np.isfinite(after[k]).all():
             raise SingularInertia(
                 f"lock: a joint beside {', '.join(names)} moves no inertia, so that its rate behind the locking is "
@@ -67,10 +71,10 @@ def lock(mech: Linkage, q: ArrayLike, qd: ArrayLike, joints: Iterable[str]) -> t
     return samples.shaped(after), samples.shaped(impulse)
 
 
-def _locked(M: Array, qd: Array, where: NDArray[np.bool_], A: Array) -> tuple[Array, Array]:
+def _locked(M: Array, qd: Array, where: NDArray[np.bool_], A: Array, units: Array) -> tuple[Array, Array]:
     """Return q̇⁺ and p of one sample."""
     free, change = ~where, np.where(where, -qd, 0.0)
-    inner, sigma = _with_loops(M, A, free)
+    inner, sigma = _with_loops(M, A, free, units)
     try:
         responses = np.linalg.solve(inner, np.column_stack([M[free] @ change, A[:, free].T]))
     except np.linalg.LinAlgError:
@@ -85,9 +89,9 @@ def _locked(M: Array, qd: Array, where: NDArray[np.bool_], A: Array) -> tuple[Ar
     return np.where(where, 0.0, qd + change), np.where(where, M @ change - loads, 0.0)
 
 
-def _with_loops(M: Array, A: Array, free: NDArray[np.bool_]) -> tuple[Array, float]:
-    """Return M_ff + σ A_fᵀ A_f and σ."""
-    sigma = float(np.trace(M)) / max(1, len(M))
+def _with_loops(M: Array, A: Array, free: NDArray[np.bool_], units: Array) -> tuple[Array, float]:
+    """Return M_ff + σ A_fᵀ A_f and σ, of constraints in parts of their sizes: the two are of one size in any units."""
+    sigma = float(np.diag(M) @ units**2) / max(1, len(M))
     return M[np.ix_(free, free)] + sigma * (A[:, free].T @ A[:, free]), sigma
 
 
@@ -125,7 +129,7 @@ def locked_tangents(
     found = np.array(tangents, dtype=float)
     found[n:][where] = 0.0
     A, dA = _constraints(mech, q, tangents, parts) if mech.loops else (np.zeros((0, n)), np.zeros(0))
-    inner, _ = _with_loops(M, A, free)
+    inner, _ = _with_loops(M, A, free, coordinate_scales(mech))
     found[n:][free] = np.linalg.solve(inner, momenta[free])
     if mech.loops:
         impulse = (M @ (after - before))[free]
@@ -139,9 +143,13 @@ def locked_tangents(
 
 
 def _constraints(mech: Linkage, q: Array, tangents: Array, parts: Sequence[Component]) -> tuple[Array, Array]:
-    """Return A (m, n) and its derivatives (m, n, k) along the tangents, the last of them to these numbers, too."""
+    """Return A (m, n), and its derivatives (m, n, k) along the tangents, the last of them to these numbers, too.
+
+    Both are of constraints in parts of their sizes.
+    """
     closed = closure_of(mech, q[None])
     dA = closed.slopes()[0] @ tangents[: mech.n]
     if parts:
         dA[..., -len(parts) :] += constraint_rates(mech, closed, parts, q[None], np.zeros((1, mech.n)))[0][0]
-    return closed.A[0], dA
+    rows = row_scales(mech)[:, None]
+    return closed.A[0] / rows, dA / rows[..., None]

@@ -178,7 +178,7 @@ class _Answered:
         way = self.W - np.where(on, np.swapaxes(A, -1, -2), 0.0)
         d_lam = -self.inverse @ (A @ np.where(on, 0.0, b) + opened)
         if self.sigma is not None:  # what P lacks, see `loops.carried`
-            lacking = self.sigma[:, None, None] * opened
+            lacking = self.sigma[..., None] * opened
             b, d_lam = b - way @ lacking, d_lam + lacking
         return b, way, d_lam, dA
 

@@ -43,6 +43,9 @@ NEAREST, FLATTEST, HALVINGS = 1e-9, 0.1, 12
 """A posture is the nearest where its distance falls by no more than this part along closed ones; the least curvature of
 the distance that a step counts with; how often a step is halved."""
 
+COARSE = 32.0
+"""Symbols, and what goes beside them, know sizes as powers of this: machine code of ordinary lengths is the same."""
+
 
 def one_posture(mech: Linkage, q: ArrayLike) -> Array:
     """Return one posture (n,), as checked."""
@@ -135,9 +138,17 @@ def row_scales(mech: Linkage) -> Array:
     return np.asarray(mech.memo["row scales"])
 
 
+def coarse_scales(mech: Linkage) -> tuple[Array, Array]:
+    """Return the sizes of constraints (m,) and of coordinates (n,) as symbols know them."""
+    sizes = row_scales(mech.numeric), coordinate_scales(mech.numeric)
+    rows, units = (COARSE ** np.rint(np.log(x) / np.log(COARSE)) for x in sizes)
+    return rows, units
+
+
 def _sizes(mech: Linkage, found: Closure) -> Array:
     """Return the size of each posture in lengths of the mechanism, (N,): how far its joints move the closed frames."""
-    far = [np.abs(at.v).max(axis=(1, 2), initial=0.0) / length_of(mech) for at in found.chains]
+    units, length = coordinate_scales(mech), length_of(mech)
+    far = [np.abs(at.v * units[at.chain.path]).max(axis=(1, 2), initial=0.0) / length for at in found.chains]
     return np.asarray(np.max([np.ones(len(found.A)), *far], axis=0))
 
 

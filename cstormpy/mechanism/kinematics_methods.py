@@ -157,7 +157,7 @@ class KinematicsMethods(Methods):
             For rotation [rad] and translation [m].
         length : float, optional
             How many metres count as much as a radian. Unless given, the way along the links' origins from the base to
-            the frame.
+            the frame, or the mechanism's length where that has none.
         iterations : int
             The most steps of a start, and again of the way to the nearest pose of a target out of reach.
 

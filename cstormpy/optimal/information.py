@@ -29,13 +29,11 @@ from cstormpy import checks
 from cstormpy.arguments import option
 from cstormpy.arrays import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
-from cstormpy.identification.base_parameters import BaseParameters, excited, regrouped
+from cstormpy.identification.base_parameters import BaseParameters, regrouped
 from cstormpy.identification.equations import equations_of
 from cstormpy.identification.result import with_values
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
-from cstormpy.linkage.components import Term as JointTerm
 from cstormpy.linkage.loops import refuse_loops
-from cstormpy.linkage.scales import length_of
 from cstormpy.loops.closed_motions import closed_motion
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.terms import Term
@@ -139,7 +137,7 @@ class _Columns:
 
     def __init__(self, mech: Mechanism, unknowns: Unknowns) -> None:
         self.mech = mech
-        self.base = regrouped(unknowns.names, excited(mech, unknowns))
+        self.base = regrouped(mech, unknowns)
         kept = {parameter.names[0] for parameter in self.base.parameters}
         self.kept = [k for k, name in enumerate(unknowns.names) if name in kept]
         self.parts = [unknowns.parts[k] for k in self.kept]
@@ -148,16 +146,9 @@ class _Columns:
     @cached_property
     def _made(self) -> tuple[Mechanism, list[tuple[float, Mechanism]]]:
         """A mechanism, and those with one number changed, by how much."""
-        length = length_of(self.mech)
-        mass = max(float(np.mean([link.mass for link in self.mech.links])), 1e-3)
-        unit = mass * np.array([1.0, *3 * [length], *6 * [length**2]])
-        values, sizes = self._unknowns.values.copy(), np.ones(len(self._unknowns.values))
+        values, sizes = self._unknowns.values.copy(), self._unknowns.sizes
         for place in self._unknowns.whole.values():  # none of its numbers is zero, so that all have one machine code
-            values[place] = unit * [1.0, 0.1, 0.2, 0.3, 1.0, 0.05, 0.04, 1.1, 0.03, 1.2]
-            sizes[place] = unit
-        for k, part in enumerate(self._unknowns.parts):
-            if not isinstance(part, JointTerm) and sizes[k] == 1.0:
-                sizes[k] = mass if part.name.endswith(".mass") else mass * length**2
+            values[place] = sizes[place] * [1.0, 0.1, 0.2, 0.3, 1.0, 0.05, 0.04, 1.1, 0.03, 1.2]
         changed = []
         for k in self.kept:
             there = values.copy()
@@ -276,7 +267,7 @@ def excitation(
     if mech.loops:
         q, qd, qdd = closed_motion(mech, q, qd, qdd, "motion")
     equations = equations_of(mech, q)
-    Y = equations.weighed(columns.regressor(q, qd, qdd), equations.start() * _noise(mech, noise))
+    Y = equations.weighed(columns.regressor(q, qd, qdd), equations.noisy * _noise(mech, noise))
     M = np.einsum("k,kib,kic->bc", np.tile(0.5 * step * weights, pieces), Y, Y)
     return Excitation(columns.base, M)
 

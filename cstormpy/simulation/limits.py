@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cstormpy.arrays import Array
+from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.reporting import notice_once
 
 _BESIDE = 1e-6
-"""So far beyond a limit, in parts of its size or of 1, a joint may be by the error of an integration."""
+"""So far beyond a limit, in parts of its size or of a radian or the mechanism's length, a joint may be by the error of
+an integration."""
 
 
 class LeftLimits(NamedTuple):
@@ -59,12 +61,12 @@ def limits_left(continuous: Sequence[tuple[Any, slice]], blocks: Sequence[Any], 
             positions, angles = _limits_of(mech)
             for k, low, high in positions:
                 if (mech.names, k) not in stopped:
-                    found += _left(str(block.name), mech.names[k], t, x[:, first + k], (low, high))
+                    found += _left(str(block.name), mech.names[k], t, x[:, first + k], (low, high), mech, k)
             for k, angle in angles:
                 if (mech.names, k) not in stopped:
                     joint = mech.links[mech.joint_links[k]].joint_name
                     turn = np.linalg.norm(x[:, first + k : first + k + 3], axis=1)
-                    found += _left(str(block.name), joint, t, turn, (0.0, angle))
+                    found += _left(str(block.name), joint, t, turn, (0.0, angle), mech, k)
     return found
 
 
@@ -82,12 +84,14 @@ def _limits_of(mech: Any) -> tuple[list[tuple[int, float, float]], Sequence[tupl
     return positions, angles
 
 
-def _left(plant: str, joint: str, t: Array, q: Array, limits: tuple[float, float]) -> list[LeftLimits]:
+def _left(
+    plant: str, joint: str, t: Array, q: Array, limits: tuple[float, float], mech: Any, k: int
+) -> list[LeftLimits]:
     low, high = limits
     if len(q) and q.min() >= low and q.max() <= high:
         return []
-    beyond = np.fmax(low - q, q - high)
-    allowed = _BESIDE * np.where(q < low, max(1.0, abs(low)), max(1.0, abs(high)))
+    beyond, unit = np.fmax(low - q, q - high), float(coordinate_scales(mech)[k])
+    allowed = _BESIDE * np.where(q < low, max(unit, abs(low)), max(unit, abs(high)))
     where = np.flatnonzero(beyond > allowed)
     if not len(where):
         return []

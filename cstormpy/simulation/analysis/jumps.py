@@ -125,7 +125,7 @@ class JumpWatch:
             i, k = np.unravel_index(np.argmax(np.abs(dy[..., j])), dy.shape[:2])
             along = float(np.abs(du[i, k]).max())
             if along > 0.0:  # whether what was taken for the largest slope is one
-                side = MOVED * max(1.0, float(np.abs(u[i]).max())) / along * du[i, k]
+                side = MOVED * (float(np.abs(u).max()) or 1.0) / along * du[i, k]
                 if _jump(w, j, (t[i], u[i] - side), (t[i], u[i] + side), least[j]) is not None:
                     return float(t[i])
         steps, ahead = self._ways(t, u, moves)

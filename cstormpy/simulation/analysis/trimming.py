@@ -20,8 +20,10 @@ from cstormpy.simulation.analysis.ports import feed_open_inputs
 from cstormpy.simulation.named_states import continuous_parts, numbers, state_places
 from cstormpy.simulation.recording import find_signals
 
-#: Largest residual, as part of one plus the largest rate at the start, that counts as none.
-REACHED = 1e-9
+#: Largest residual, as part of one plus the largest rate at the start, that counts as none; of a condition whose value
+#: and slopes are all less than one it is that part of the largest of them, which counts as so much at least: what is
+#: smaller may be rounding.
+REACHED, _LEAST = 1e-9, 1e-5
 #: What is at most this part of the largest number is printed as zero.
 _ROUNDING = 1e-14
 #: What has no slope larger than this part of the largest is not felt.
@@ -126,11 +128,11 @@ def trim(
             )
         first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
         wanted = _conditions(bd, rates or {}, watched, outputs or {}, _idle(bd, first))
-        found, there, reached = _solve(model, t, state, start, free, wanted)
+        found, there, limits = _solve(model, t, state, start, free, wanted)
         left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))
         left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
         held = tuple(str(b.name) for b in diagram.cells)
-        success, message = _ending(diagram, found[: state.size], left, reached, held, left_out)
+        success, message = _ending(diagram, found[: state.size], left, limits, held, left_out)
         if not success:
             notice(f"trim: {message}; begin nearer to one, free more inputs, or ask for less")
         return OperatingPoint(
@@ -151,16 +153,16 @@ def trim(
 
 
 def _ending(
-    diagram: Any, x: Array, left: dict[str, float], reached: float, held: tuple[str, ...], left_out: dict[str, float]
+    diagram: Any, x: Array, left: dict[str, float], limits: Array, held: tuple[str, ...], left_out: dict[str, float]
 ) -> tuple[bool, str]:
     """Return whether a search found an operating point, and what is said of it."""
     beyond = np.flatnonzero(diagram.bounds.within(x) != x)
     if beyond.size:
         name, value = diagram.bd.statenames[beyond[0]], x[beyond[0]]
         return False, f"no operating point was found: state {name!r} would be {value:.6g}, beyond its limit"
-    if not all(abs(value) <= reached for value in left.values()):
+    if not all(abs(value) <= limit for value, limit in zip(left.values(), limits, strict=True)):
         return False, f"no operating point was found: {_told(left)} remains"
-    moves = {name: rate for name, rate in left_out.items() if not abs(rate) <= reached}
+    moves = {name: rate for name, rate in left_out.items() if not abs(rate) <= limits.max(initial=0.0)}
     return True, f"an operating point{_but(held, moves)}"
 
 
@@ -232,8 +234,8 @@ def _idle(bd: Any, first: Jacobians) -> list[int]:
 
 def _solve(
     model: Any, t: float, state: Array, start: Array, free: NDArray[np.bool_], wanted: _Conditions
-) -> tuple[Array, Jacobians, float]:
-    """Return states and inputs, the model there, and how much of a condition may remain."""
+) -> tuple[Array, Jacobians, Array]:
+    """Return states and inputs, the model there, and how much of each condition may remain."""
     from scipy.optimize import least_squares
 
     whole = np.concatenate([state, start])
@@ -246,11 +248,11 @@ def _solve(
 
     def slope(v: Array) -> Array:
         j = look(v)
-        return np.vstack([np.hstack([j.A, j.B])[wanted.rates], np.hstack([j.C, j.D])])
+        return np.vstack([np.hstack([j.A, j.B])[wanted.rates], np.hstack([j.C, j.D])]) / sizes[:, None]
 
     def residual(v: Array, moving: NDArray[np.intp]) -> Array:
         try:
-            remains = wanted.remaining(look(v))
+            remains = wanted.remaining(look(v)) / sizes
         except CstormError:  # on the way a block may be asked for what it has no value for: shorter steps are tried
             return np.full(wanted.rates.size + wanted.outputs.size, np.nan)
         return remains if np.isfinite(slope(v)[:, moving]).all() else np.full(remains.size, np.nan)
@@ -268,28 +270,32 @@ def _solve(
         return placed(found.x), bool((np.abs(found.fun) <= reached).all())
 
     every = np.flatnonzero(np.concatenate([free, np.ones(start.size, dtype=bool)]))
+    sizes = np.ones(wanted.rates.size + wanted.outputs.size)
+    # accelerations in slow time are small, and would be nothing from the beginning
+    largest = np.maximum(np.abs(wanted.remaining(look(whole))), np.abs(slope(whole)).max(axis=1, initial=0.0))
+    sizes = np.where(largest > 0.0, np.clip(largest, _LEAST, 1.0), 1.0)
     reached = REACHED * (1.0 + float(np.abs(residual(whole, every)).max(initial=0.0)))
-    sizes = np.abs(slope(whole)[:, every]).max(axis=0, initial=0.0)
-    felt = every[sizes > _FELT * sizes.max(initial=0.0)]
+    slopes = np.abs(slope(whole)[:, every]).max(axis=0, initial=0.0)
+    felt = every[slopes > _FELT * slopes.max(initial=0.0)]
     if 0 < felt.size < every.size:  # what has no slope, as the angle about the vertical, stays if that will do
         found, done = search(whole, felt, "exact")
         if done:
-            return found, look(found), reached
+            return found, look(found), reached * sizes
     # where the slopes have not full rank, exact steps are as long as the trust region and may step over a point; those
     # by lsmr, of two numbers or more, are as long as they have to be
     found = whole
     for steps in ("exact", "lsmr", "exact") if every.size > 1 else ("exact",):
         found, done = search(found, every, steps)
         if done:
-            return found, look(found), reached
-    settled = _settled(look, whole, wanted, reached) if not start.size and free[wanted.rates].all() else whole
+            return found, look(found), reached * sizes
+    settled = _settled(look, whole, wanted, reached * sizes) if not start.size and free[wanted.rates].all() else whole
     if settled is not whole:
         settled, done = search(settled, every, "exact")
         found = settled if done else found
-    return found, look(found), reached
+    return found, look(found), reached * sizes
 
 
-def _settled(look: Any, begin: Array, wanted: _Conditions, reached: float) -> Array:
+def _settled(look: Any, begin: Array, wanted: _Conditions, limits: Array) -> Array:
     """Return where the diagram comes to rest by implicit steps that grow as its rates fall, or the beginning.
 
     A search for the least residual may end where a speed, which is a rate itself, makes up for an acceleration.
@@ -301,7 +307,7 @@ def _settled(look: Any, begin: Array, wanted: _Conditions, reached: float) -> Ar
             j = look(v)
             rate = j.rate[at] - wanted.wanted
             size = float(np.abs(rate).max(initial=0.0))
-            if size <= reached:
+            if (np.abs(rate) <= limits).all():
                 return v
             step *= float(np.clip(before / size, 0.5, 2.0)) if np.isfinite(before) else 1.0
             v[at] += np.linalg.solve(np.eye(at.size) / step - j.A[np.ix_(at, at)], rate)

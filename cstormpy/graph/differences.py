@@ -15,7 +15,7 @@ MOVED = 6e-6
 #: A slope on one side may grow by this factor as the step shrinks to an eighth, and by this for the rounding.
 _STEEPER, _ROUNDED = 1.05, 1e-6
 
-#: A difference is taken where that by half its step differs by no more than this part of it.
+#: A difference is taken where that by half its step, or extrapolated by a quarter, differs by no more than this part.
 _AGREE = 1e-7
 #: So many steps are tried that are each a sixteenth of the one before.
 _SHORTER = 5
@@ -28,8 +28,9 @@ def agreeing_slope(
 ) -> Array | None:
     """Return a derivative by central differences of the first step that agrees with its half, extrapolated.
 
-    Where none does, as where some of its numbers are much smaller than others, of each entry by the step that agrees
-    best with its half and with the step before.
+    Where the two bend, so do what is extrapolated from them and from the half and the quarter. Where none agrees, as
+    where some of its numbers are much smaller than others, of each entry by the step that agrees best with its parts
+    and with the step before.
 
     Parameters
     ----------
@@ -40,20 +41,32 @@ def agreeing_slope(
         Entries whose differences agree within this part of the largest slope do so too, which saves steps in vain.
     """
     found: list[tuple[Array, Array]] = []
+
+    def agree(off: Array, slope: Array) -> bool:
+        size = np.abs(slope)
+        return bool((off <= _AGREE * size + of_largest * size.max(initial=0.0)).all())
+
     for h in dict.fromkeys(steps):
         wide, narrow = difference(h), difference(0.5 * h)
         if wide is None or narrow is None:
             continue
-        slope, off = np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0), np.abs(wide - narrow)
+        slope, off = _extrapolated(wide, narrow), np.abs(wide - narrow)
+        if not agree(off, slope) and (narrowest := difference(0.25 * h)) is not None:
+            coarse, slope = slope, _extrapolated(narrow, narrowest)
+            off = np.abs(coarse - slope)
         found.append((slope, np.maximum(off, np.abs(slope - found[-1][0])) if found else off))
-        size = np.abs(slope)
-        if (off <= _AGREE * size + of_largest * size.max(initial=0.0)).all():
+        if agree(off, slope):
             return slope
     if not found:
         return None
     best = np.argmin([off for _, off in found], axis=0)
     slopes = np.array([slope for slope, _ in found])
     return np.asarray(np.take_along_axis(slopes, best[None], axis=0)[0])
+
+
+def _extrapolated(wide: Array, narrow: Array) -> Array:
+    """Return a derivative of the fourth order from central differences by a step and by its half."""
+    return np.where(wide == narrow, wide, (4.0 * narrow - wide) / 3.0)
 
 
 def shorter(h: float) -> list[float]:

@@ -22,8 +22,8 @@ from cstormpy.simulation.palette import quiet
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.
 _MOVED = 2.0**-9
-#: One of a mechanism is moved by so much more.
-_WIDER = 4.0
+#: One of a mechanism is moved by so much more, and one of which rounding is large, as weights of a regulator are.
+_WIDER, _ROUNDED = 4.0, 16.0
 #: Numbers of a block that say how it is wired, and those that the diagram keeps in it under names like _id.
 _BOOKKEEPING = ("nin", "nout")
 _HIDDEN = ("nstates", "ndstates", "id", "pos", "depth", "sequence", "x_view", "output_values")
@@ -394,10 +394,12 @@ class Parameters:
     def _extrapolated_slope(self, read: Callable[[], Array], values: Array, k: int, h: float) -> Array:
         """Return the derivative to a number, of each entry by the step for which differences agree best.
 
-        Most agree for the first one. The steady state that begins a filter bends within its small covariances.
+        Most agree for the first one. Gains of a regulator have more rounding than others and ask for a wider one; the
+        steady state that begins a filter bends within its small covariances and asks for shorter ones.
         """
         own = min(h, float(_MOVED * abs(values[k])) or h)
-        found = agreeing_slope(lambda step: self._slope(read, values, k, step), [own, h, *shorter(own)])
+        steps = [own, _ROUNDED * own, h, *shorter(own)]
+        found = agreeing_slope(lambda step: self._slope(read, values, k, step), steps)
         assert found is not None
         return found
 

@@ -2,10 +2,14 @@
 
 import os
 import signal
+from collections import defaultdict
 from importlib.util import find_spec
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+#: Of one function with so many sets of arguments, quick runs take every second.
+MANY = 5
 
 # The oracle has no wheels for every system; the tests that ask it skip themselves.
 collect_ignore = [] if find_spec("pinocchio") else ["pinocchio_model.py"]
@@ -37,8 +41,19 @@ def pytest_addoption(parser):
     parser.addoption("--part", default="1/1", help="K/N: every N-th test, from the K-th on")
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks decide what is run
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests of other parts; those of one function with other arguments are shared among all."""
+    """Leave every second of many tests of one function to the slow ones, and leave out the tests of other parts.
+
+    Those of one function with other arguments are shared among all parts.
+    """
+    functions = defaultdict(list)
+    for item in items:
+        functions[item.nodeid.partition("[")[0]].append(item)
+    for family in functions.values():
+        if len(family) >= MANY:
+            for item in family[1::2]:
+                item.add_marker(pytest.mark.slow)
     k, count = map(int, config.getoption("part").split("/"))
     config.hook.pytest_deselected(items=[item for at, item in enumerate(items) if at % count != k - 1])
     items[:] = items[k - 1 :: count]

@@ -356,6 +356,7 @@ def test_kinks_of_the_first_and_the_fifth_element_within_a_step(engine, kind):
     np.testing.assert_allclose(found.gradient, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_law_goes_through_the_rows_of_its_table():
     """Of TVLQR it was said that it jumps to and fro, as its row changes with time in each step, and is far off."""
     sim, mech = cs.Simulation(engine="compiled", live=False, progress=False), cs.library.pendulum()

@@ -246,6 +246,7 @@ def test_a_run_that_fails_at_once_is_no_optimum(sim):
     assert not tuned.success and tuned.cost == tuned.cost_before and "KeyError" in tuned.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_costs_of_an_adaptive_solver_are_all_by_the_same_steps(sim, several):
     """A sum over samples costs what the steps make of it: the last run once had steps of its own."""
@@ -291,6 +292,7 @@ def test_a_cost_that_does_not_follow_its_gradient_is_told_in_our_words(sim):
     )
 
 
+@pytest.mark.slow
 def test_a_negative_cost_is_drawn_on_a_linear_axis(sim, recwarn):
     import matplotlib.pyplot as plt
 

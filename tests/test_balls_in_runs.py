@@ -59,6 +59,7 @@ def two_balls():
     return cs.Mechanism(links, active=["shoulder"])
 
 
+@pytest.mark.slow
 def test_blocks_take_balls_in_both_engines():
     """What the blocks around a plant say is what the mechanism says of its state, across re-centrings."""
     mech, runs = two_balls(), []

@@ -93,6 +93,7 @@ def test_the_energy_that_worn_balls_lose_is_the_integral_of_their_power(engine):
     np.testing.assert_allclose(lost, work, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_numbers_of_a_ball_are_parameters_by_name():
     rng = np.random.default_rng(6)
     mech = tower(rng, ("link2",), [worn_joint(rng, cs.Free), cs.Revolute((1, 2, 3)), worn_joint(rng), worn_joint(rng)])

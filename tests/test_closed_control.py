@@ -68,6 +68,7 @@ def test_a_regulator_holds_a_closed_mechanism(name, engine):
     assert_close(out.x[-1], np.concatenate([goal, 0 * goal]), 1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
 @pytest.mark.parametrize("name", ["four_bar", pytest.param("five_bar", marks=pytest.mark.slow)])
 def test_the_cost_to_go_along_a_closed_motion_is_what_the_run_pays(name, engine):

@@ -71,6 +71,7 @@ def test_without_a_start_it_begins_in_the_closed_posture_nearest_to_zeros():
     np.testing.assert_allclose(plant.q0, mech.project(np.zeros(3))[0], atol=1e-12)
 
 
+@pytest.mark.slow
 def test_loose_tolerances_open_a_loop_by_more_than_a_start_may_and_are_taken_back():
     """At rtol = 1e-3 the run ended in its first second, as a step left the loop at 0.01 m/s."""
     mech = cs.library.four_bar()
@@ -88,6 +89,7 @@ def test_a_loop_stays_closed_for_a_hundred_seconds():
     assert np.abs(mech.closure(out.x[:, :3])).max() < 1e-8
 
 
+@pytest.mark.slow
 def test_the_ready_diagram_turns_at_the_speed_that_it_is_told():
     sim = cs.Simulation(graphics=False, progress=False)
     out = sim.run(diagrams.load("four_bar").build(sim, speed=4.0, gain=5.0), T=1.5, watch=["plant"])

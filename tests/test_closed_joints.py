@@ -259,6 +259,7 @@ def test_the_linear_model_is_that_of_the_freedoms_by_differences_along_closed_st
     assert_close(model.A, central_difference(rate, x0, 3e-4), 1e-7)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_through_recentrings_and_stays_closed_in_both_engines():
     """A top on a ball whose tip slides on a plane turns over: where its vector is exchanged it stays closed."""
     mech, q0, qd0 = sliding_top()

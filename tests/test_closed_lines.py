@@ -144,6 +144,7 @@ def test_a_projection_in_machine_code_is_that_by_numbers():
     assert close(drifted + 0.1, qd, to_q, to_qd) != 0
 
 
+@pytest.mark.slow
 def test_a_long_chain_with_a_coupling_is_answered_by_its_line_once_that_pays():
     """Its evaluator, and the first of some hundred samples, failed as too large to be written down."""
     mech = cs.library.pendulum(13).replace(loops=[cs.Coupling("joint2", "joint1", 2.0)])

@@ -141,6 +141,7 @@ def test_the_effort_is_the_cost_of_the_swing(sim):
     assert out.signal("effort.effort")[-1] == pytest.approx(9.9, abs=0.05)
 
 
+@pytest.mark.slow
 def test_the_limit_holds_in_the_replay(sim):
     bd = two_link_time_optimal.build(sim, offset=0.05, limit=10.0)
     out = sim.run(bd, bd.duration, watch=["controller"])
@@ -162,6 +163,7 @@ def searches(tmp_path, monkeypatch):
     return count
 
 
+@pytest.mark.slow
 def test_a_motion_is_searched_once_unless_it_is_to_be_searched(sim, searches):
     build = two_link_time_optimal.build
     options = {"points": 12, "samples": 41}

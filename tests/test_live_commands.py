@@ -54,6 +54,7 @@ def test_the_window_hears_of_a_law_that_was_chosen_by_other_means(shown):
     assert [said for said in feed.said if said[0] == "law"] == [("law", "controller", "energy")]
 
 
+@pytest.mark.slow
 def test_a_link_is_pushed_and_released(shown):
     push = {"do": "push", "block": "plant", "link": "forearm", "force": [3.0, 1.0, 0.0], "point": [0.5, 0.0, 0.0]}
     out, feed = shown(swing(), [(T1, push), (1.5, {"do": "release"})])

@@ -135,6 +135,7 @@ def test_a_wrench_in_the_links_axes_turns_with_it_as_before(engine):
     assert_close(found, ARM.hybrid_sensitivity(START, [0, 0], TORQUES, wrench=turning).dy_dq, 1e-12)
 
 
+@pytest.mark.slow
 def test_by_way_of_a_block_of_the_users_own():
     """What is linear keeps the direction in space, in NumPy; the compiled engine says which blocks it follows."""
     sim = cs.Simulation(live=False)

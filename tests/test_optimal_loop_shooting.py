@@ -41,6 +41,7 @@ def error(problem):
     return float((off / (1.0 + np.abs(exact).max(axis=0))).max())
 
 
+@pytest.mark.slow
 def test_a_skate_is_steered_to_any_place():
     """Constraints of rates tie no places: all three at the end were refused as more than its two freedoms."""
     mech, end = skate(), ([0.5, 0.3, 0.0], {"x": 0.0, "skate": 0.0})

@@ -61,6 +61,7 @@ def test_with_the_same_steps_the_whole_motion_is_that_of_the_search(name):
     np.testing.assert_allclose(out.x[k], np.hstack([at.q, at.qd]), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "rtol", "within"), CASES)
 def test_with_steps_of_its_own_a_solver_comes_to_the_same_end(name, rtol, within):
     solution = found(name)

@@ -145,6 +145,7 @@ def test_the_motion_starts_when_the_law_does():
     assert law.motion.t1 == 3.0
 
 
+@pytest.mark.slow
 def test_weights_that_change_make_new_regulators():
     law = control.law("spline", library.acrobot())
     beside = HANGING + np.array([0.02, 0.0])
@@ -162,6 +163,7 @@ def test_weights_that_change_make_new_regulators():
         law.set_gain("release", 1.0)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_continued_within_the_swing_goes_on_along_the_motion(tmp_path):
     sim = cs.Simulation(graphics=False, progress=False)
     build = diagrams.load("acrobot").build

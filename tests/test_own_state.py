@@ -86,6 +86,7 @@ def partial(held, read):
     return functools.partial(law, held)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [pytest.param(by_attribute, marks=pytest.mark.slow), pytest.param(surrounded, marks=pytest.mark.slow), partial],

@@ -50,6 +50,7 @@ def differences(run, mech, component, h=2e-3):
     return (45 * near - 9 * middle + far) / (60 * h)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "active", [(), pytest.param(("elbow",), marks=pytest.mark.slow)], ids=["torques", "an acceleration"]
 )

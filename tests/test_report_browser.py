@@ -124,6 +124,7 @@ _COLOURED = """(plot => {
 """Part of a plot's columns in which there is colour: the axes are grey."""
 
 
+@pytest.mark.slow
 def test_numbers_that_stand_for_names_are_shown_by_them(tmp_path):
     """The law and its phase came as one number, 0.1 in the legend and at the axis."""
     t, names = np.linspace(0, 1, 5), ("energy", "lqr", "pd")
@@ -163,6 +164,7 @@ def test_single_samples_are_dots(tmp_path):
         assert value == "2"
 
 
+@pytest.mark.slow
 def test_held_traces_keep_their_values_beside_others(tmp_path):
     t, y = np.array([0.0, 1.0]), np.array([[1.0, 1.0], [3.0, 3.0]])
     page = report.html(None, outcome(pane(t=t, y=y, held=[True, False])))
@@ -170,6 +172,7 @@ def test_held_traces_keep_their_values_beside_others(tmp_path):
     assert in_browser(tmp_path, page, script)[1] == [1.0, 2.0]
 
 
+@pytest.mark.slow
 def test_values_of_any_size_are_drawn(tmp_path):
     """A scope of a run that grew beyond 3.4e38 was once blank, and its legend said nothing."""
     t = np.linspace(0, 2, 401)
@@ -228,6 +231,7 @@ def test_samples_are_saved_as_a_table(tmp_path):
     np.testing.assert_allclose(np.array(rows, dtype=float), np.column_stack([t, y]), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_diagram_is_enlarged_and_fitted_again(tmp_path):
     """A chain of forty blocks fits into the page in rows; enlarged, it is moved by the pointer, and fitted again."""
     sim = cs.Simulation(progress=False, graphics=False)

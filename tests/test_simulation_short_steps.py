@@ -47,6 +47,7 @@ def test_a_switch_at_which_a_run_begins_is_named(caplog):
     assert "'switch' (FUNCTION) jumps to and fro" in said
 
 
+@pytest.mark.slow
 def test_a_stiff_state_that_holds_up_the_solver_is_named(sim, caplog):
     caplog.set_level("INFO", "cstormpy")
     sim.run(signed(sim, lambda x: -1e7 * x), T=4e-3, max_step=1.0)

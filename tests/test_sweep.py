@@ -235,6 +235,7 @@ def test_any_executor_carries_it_out():
             sim.sweep(pendulum.build(sim), {"plant.joint1.q": [0.1]}, ["plant.q"], executor=processes)
 
 
+@pytest.mark.slow
 def test_a_diagram_is_copied_and_left_as_it_was(sim):
     bd = pendulum.build(sim, rods=2)
     grid = {"plant:q0[0]": np.linspace(0.1, 1.0, 5), "plant:gravity": [[0.0, -9.81, 0.0], [0.0, -1.6, 0.0]]}

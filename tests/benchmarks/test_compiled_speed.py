@@ -112,7 +112,8 @@ def test_one_evaluation(benchmark, record_row, engines):
     def steps():
         stepper.restart(0.5, x)
         slices.schedule(1.0, True, False, [], np.zeros(0))
-        taken = slices.go(stepper, -math.inf, before.copy(), [-math.inf] * before.size, 0)
+        fired_at, last_step = [-math.inf] * before.size, np.full((3, before.size), np.nan)
+        taken = slices.go(stepper, -math.inf, before.copy(), fired_at, last_step, 0)
         assert not taken.look and len(taken.times) > 2000
         return slices.steps
 

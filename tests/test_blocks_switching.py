@@ -319,7 +319,7 @@ def test_a_tick_just_behind_an_event_takes_the_switch_back(engine):
 )
 @pytest.mark.parametrize("gap", [0.05, 0.004])
 def test_a_signal_that_passes_a_threshold_and_comes_back_within_a_step(gap, options):
-    """Only the ends of steps were looked at: of pulses 4 ms long a run of steps of 0.1 s saw one in twenty-five."""
+    """Only the ends of steps were looked at, and pulses shorter than a step passed unseen."""
     found = []
     for engine in ("interpreted", "compiled"):
         sim = cs.Simulation(engine=engine, live=False, progress=False)

@@ -140,8 +140,11 @@ def row_scales(mech: Linkage) -> Array:
 
 def coarse_scales(mech: Linkage) -> tuple[Array, Array]:
     """Return the sizes of constraints (m,) and of coordinates (n,) as symbols know them."""
-    sizes = row_scales(mech.numeric), coordinate_scales(mech.numeric)
-    rows, units = (COARSE ** np.rint(np.log(x) / np.log(COARSE)) for x in sizes)
+    mech = mech.numeric
+    if "coarse scales" not in mech.memo:
+        sizes = row_scales(mech), coordinate_scales(mech)
+        mech.memo["coarse scales"] = tuple(COARSE ** np.rint(np.log(x) / np.log(COARSE)) for x in sizes)
+    rows, units = mech.memo["coarse scales"]
     return rows, units
 
 

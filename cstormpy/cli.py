@@ -143,6 +143,7 @@ def _run_options(command: argparse.ArgumentParser) -> None:
         "--set", type=_pair, action="append", default=[], metavar="NAME=VALUE", help="an option of the diagram"
     )
     command.add_argument("--report", metavar="FILE", help="where the report goes (NAME.html here)")
+    command.add_argument("--animation", metavar="FILE", help="write an animation too, to a .gif, .webp or .mp4")
     command.add_argument("--no-live", action="store_true", help="show no live window")
     command.add_argument(
         "--pace",
@@ -319,9 +320,11 @@ def _window_ahead(given: argparse.Namespace, name: str, shows: bool) -> Iterator
 def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any], feed: LiveFeed | None = None) -> int:
     """Build and run a diagram and write its report, also on a run that did not come to its end."""
     from cstormpy.report import page_path
+    from cstormpy.report.animation import animation_path
     from cstormpy.simulation import Simulation
 
     target = page_path(_target(given.report, name))
+    film = None if given.animation is None else animation_path(_target(given.animation, name, "animation"))
     options = _settings(given)
     sim = Simulation(graphics=False)
     if feed is not None:
@@ -341,6 +344,8 @@ def _simulate(given: argparse.Namespace, name: str, build: Callable[[Any], Any],
             _say(f"the report on what was simulated until it failed is {target}")
         raise
     print(f"{name}: {out.message}; the report is {target}")
+    if film is not None:
+        print(f"{name}: the animation is {sim.animate(film)}")
     return _status(out)
 
 

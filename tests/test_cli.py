@@ -40,6 +40,12 @@ def test_a_demo_with_options(cstorm):
     assert "DOP853" in page and "1e-08" in page and not Path("acrobot.html").exists()
 
 
+def test_a_demo_writes_an_animation_too(cstorm):
+    status, said, _ = cstorm("demo", "pendulum", "-T", 0.04, "--animation", "swing.gif")
+    assert status == 0 and said[1:] == ["pendulum: the animation is swing.gif"]
+    assert Path("swing.gif").read_bytes()[:6] == b"GIF89a"
+
+
 def test_a_demo_of_fixed_steps(cstorm):
     assert cstorm("demo", "pendulum", "-T", 0.2, "--solver", "RK4", "--dt", 0.01)[0] == 0
 
@@ -55,6 +61,7 @@ MISTAKES = [
     (["demo", "acrobot", "--report", "no/such/folder.html"], "there is no folder 'no/such'"),
     (["demo", "acrobot", "--report", "."], "--report: expected the name of a file"),
     (["demo", "acrobot", "--report", "run.pdf"], "run.pdf: is a page of HTML; expected a name that ends in .html"),
+    (["demo", "acrobot", "--animation", "run.avi"], "run.avi: expected a name that ends in .gif, .webp or .mp4"),
     (["demo", "acrobot", "--report", os.devnull], "--report: expected the name of a file"),
     (["compare-formulations", "--plot", "growth"], "--plot: growth: expected a name that ends in .png"),
     (["compare-formulations", "--plot", "growth.doc"], "--plot: growth.doc: expected a name that ends in .png"),

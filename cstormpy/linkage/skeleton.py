@@ -65,9 +65,13 @@ class Drawing:
 
     def points(self) -> Array:
         """Return all points that are drawn, (K, 3), of all configurations."""
-        parts = [line.reshape(-1, 3) for link in self.lines for line in link]
-        parts += [solid.corners.reshape(-1, 3) for link in self.solids for solid in link]
-        return np.concatenate([*parts, *self.base, self.joints.reshape(-1, 3), self.anchors.reshape(-1, 3)])
+        return np.concatenate([self.moving().reshape(-1, 3), *self.base, self.anchors.reshape(-1, 3)])
+
+    def moving(self) -> Array:
+        """Return the points (..., K, 3) that are drawn of links and their joints, without what stays with the base."""
+        parts = [line for link in self.lines for line in link]
+        parts += [solid.corners for solid in (each for link in self.solids for each in link)]
+        return np.concatenate([*parts, self.joints], axis=-2)
 
 
 @dataclass(frozen=True, eq=False)

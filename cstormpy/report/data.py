@@ -210,14 +210,9 @@ def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
     quaternion and the place of the joint's point, in columns that are one number where it does not change.
     """
     bones = bones_of(pane)
-    t = np.asarray(pane.t, dtype=float).reshape(-1)
-    q = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
-    whole = np.isfinite(q).all(axis=1)
-    t, q = t[whole], q[whole]
-    duration = float(t[-1] - t[0]) if len(t) else 0.0
+    t, q = motion_of(pane, bones)
+    duration = float(t[-1] - t[0])
     frames = int(np.clip(duration * budget.rate + 1, 1 if duration == 0.0 else _FRAMES_AT_LEAST, budget.frames))
-    if not len(t):
-        t, q = np.zeros(1), np.zeros((1, bones.n))
     at = np.linspace(t[0], t[-1], frames)
     moved = resampled(t, q, at)
     low, high = bones.extent(moved)
@@ -236,6 +231,14 @@ def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
         "rails": _rails(bones, moved),
         "motors": np.unique(pane.mechanism.joint_links[pane.mechanism.actuated_mask]).tolist(),
     }
+
+
+def motion_of(pane: Any, bones: Skeleton) -> tuple[Array, Array]:
+    """Return times (N,) and positions (N, n) of a pane's mechanism, those that are finite; at q = 0 if none are."""
+    t = np.asarray(pane.t, dtype=float).reshape(-1)
+    q = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
+    whole = np.isfinite(q).all(axis=1)
+    return (t[whole], q[whole]) if whole.any() else (np.zeros(1), np.zeros((1, bones.n)))
 
 
 def _motions(bones: Skeleton, q: Array) -> list[list[Any]]:

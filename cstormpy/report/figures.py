@@ -6,11 +6,12 @@ import io
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import FileWriteError
 from cstormpy.file_writer import file_path, write_bytes
 from cstormpy.linkage.shapes import Solid
@@ -21,6 +22,7 @@ from cstormpy.report.resampling import along_lines
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 _POINTS = 6000
 _POSES = 7
@@ -68,56 +70,84 @@ def _figure(pane: Any) -> Figure:
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
-    drawn = {"scope": _scope, "xy": _xy, "mechanism": _mechanism}[pane.kind](figure, pane)
-    drawn.set_title(_plain(pane.title or pane.name))
+    if pane.kind == "mechanism":
+        axes = _mechanism(figure, pane)
+    else:
+        draw_plot(axes := figure.add_subplot(), pane)
+    if pane.kind == "xy":
+        axes.plot(*np.asarray(pane.y, dtype=float)[-1, :2, None], "o", markersize=5)
+    axes.set_title(plain(pane.title or pane.name))
     return figure
 
 
-def _plain(text: object) -> str:
+def plain(text: object) -> str:
     """Return text in which matplotlib finds no mathematics."""
     return str(text).replace("$", r"\$")
 
 
-def _scope(figure: Figure, pane: Any) -> Axes:
-    axes = figure.add_subplot()
-    t, y = np.asarray(pane.t), np.asarray(pane.y, dtype=float).reshape(len(pane.t), -1)
-    held = held_traces(pane)
+class Trace(NamedTuple):
+    """A line of a plot: its samples' times and coordinates, and whether each value is held until the next one."""
+
+    t: Array
+    x: Array
+    y: Array
+    held: bool
+
+
+def traces_of(pane: Any) -> list[Trace]:
+    """Return the lines of a scope or of an XY plot, NaN where they are broken, with as many points as can be seen."""
+    t = np.asarray(pane.t, dtype=float)
+    y = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
+    y = np.where(np.isfinite(y), y, np.nan)
+    if pane.kind == "xy":
+        kept = kept_samples(t, y[:, :2], _POINTS)
+        return [Trace(t[kept], y[kept, 0], y[kept, 1], held=False)]
+    held, found = held_traces(pane), []
     for k, values in enumerate(y.T):
-        kept = kept_samples(t, np.where(np.isfinite(values), values, np.nan)[:, None], _POINTS)
-        label = _plain(pane.labels[k] if k < len(pane.labels) else k)
-        style = "steps-post" if k < len(held) and held[k] else "default"
-        (line,) = axes.plot(t[kept], values[kept], linewidth=1.2, drawstyle=style, label=label.lstrip("_") or " ")
-        alone = kept[_alone(np.isfinite(values[kept]))]
-        axes.plot(t[alone], values[alone], "o", markersize=4, color=line.get_color())
+        kept = kept_samples(t, values[:, None], _POINTS)
+        found.append(Trace(t[kept], t[kept], values[kept], k < len(held) and held[k]))
+    return found
+
+
+def draw_plot(axes: Axes, pane: Any) -> list[Line2D]:
+    """Draw all samples of a scope or of an XY plot, and return the lines of its traces."""
+    lines = []
+    for k, trace in enumerate(traces_of(pane)):
+        style = "steps-post" if trace.held else "default"
+        (line,) = axes.plot(trace.x, trace.y, linewidth=1.2, drawstyle=style, label=_label(pane, k))
+        alone = _alone(np.isfinite(trace.x) & np.isfinite(trace.y))
+        axes.plot(trace.x[alone], trace.y[alone], "o", markersize=4, color=line.get_color())
+        lines.append(line)
+    (_finish_xy if pane.kind == "xy" else _finish_scope)(axes, pane)
+    return lines
+
+
+def _label(pane: Any, k: int) -> str:
+    return plain(pane.labels[k] if k < len(pane.labels) else k).lstrip("_") or " "
+
+
+def _finish_scope(axes: Axes, pane: Any) -> None:
+    y = np.asarray(pane.y, dtype=float).reshape(len(pane.t), -1)
     axes.set_xlabel("time [s]")
     if pane.unit:
-        axes.set_ylabel(_plain(f"[{pane.unit}]"))
+        axes.set_ylabel(plain(f"[{pane.unit}]"))
     _finish(axes, pane)
     ticks = shared_names(pane)
     if ticks:
-        axes.set_yticks(range(len(ticks)), [_plain(name) for name in ticks])
+        axes.set_yticks(range(len(ticks)), [plain(name) for name in ticks])
     if ticks and "scale" not in pane.options and np.isfinite(y).any():
         axes.set_ylim(np.nanmin(y) - 0.5, np.nanmax(y) + 0.5)
     if 0 < y.shape[1] <= 16:
         axes.legend(loc="best", fontsize="small")
     axes.margins(x=0.0)
-    return axes
 
 
-def _xy(figure: Figure, pane: Any) -> Axes:
-    axes = figure.add_subplot()
-    y = np.asarray(pane.y, dtype=float)
-    y = y[kept_samples(np.asarray(pane.t), np.where(np.isfinite(y), y, np.nan)[:, :2], _POINTS)]
-    (line,) = axes.plot(y[:, 0], y[:, 1], linewidth=1.2)
-    alone = _alone(np.isfinite(y[:, :2]).all(axis=1))
-    axes.plot(y[alone, 0], y[alone, 1], "o", markersize=4, color=line.get_color())
-    axes.plot(y[-1:, 0], y[-1:, 1], "o", markersize=5)
-    axes.set_xlabel(_plain(pane.labels[0] if pane.labels else "x"))
-    axes.set_ylabel(_plain(pane.labels[1] if len(pane.labels) > 1 else "y"))
+def _finish_xy(axes: Axes, pane: Any) -> None:
+    axes.set_xlabel(plain(pane.labels[0] if pane.labels else "x"))
+    axes.set_ylabel(plain(pane.labels[1] if len(pane.labels) > 1 else "y"))
     if pane.options.get("equal"):
         axes.set_aspect("equal", "datalim")
     _finish(axes, pane)
-    return axes
 
 
 def _alone(present: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -142,11 +172,11 @@ def _mechanism(figure: Figure, pane: Any) -> Axes:
     at = np.linspace(t[0], t[-1], 400)
     moved = along_lines(t, q, at)
     tips = bones.place(bones.poses(moved)).tips
-    axes: Any = figure.add_subplot() if bones.planar else figure.add_subplot(projection="3d")
+    axes: Any = figure.add_subplot(projection=projection(bones))
     for j in range(tips.shape[1]):
-        axes.plot(*_seen(bones, tips[:, j]), color=f"C{j + 1}", linewidth=0.9, alpha=0.6)
+        axes.plot(*seen(bones, tips[:, j]), color=f"C{j + 1}", linewidth=0.9, alpha=0.6)
     for k, row in enumerate(np.linspace(0, len(at) - 1, _POSES).astype(int)):
-        _pose(axes, bones, moved[row], alpha=1.0 if k == _POSES - 1 else 0.12 + 0.3 * k / _POSES)
+        draw_pose(axes, bones, moved[row], alpha=1.0 if k == _POSES - 1 else 0.12 + 0.3 * k / _POSES)
     if bones.planar:
         _name_plane(axes, bones)
     else:
@@ -155,9 +185,13 @@ def _mechanism(figure: Figure, pane: Any) -> Axes:
     return axes
 
 
-def draw_pose(axes: Any, bones: Skeleton, q: Any, middle: Any, half: float) -> None:
-    """Draw one position of a mechanism, seen around a point up to a distance."""
-    _pose(axes, bones, q, alpha=1.0)
+def projection(bones: Skeleton) -> str | None:
+    """Return the projection of axes in which a mechanism is drawn, by matplotlib's name: in a plane or in space."""
+    return None if bones.planar else "3d"
+
+
+def look_at(axes: Any, bones: Skeleton, middle: Any, half: float) -> None:
+    """Show what is around a point up to a distance, in axes in which mechanisms are drawn."""
     if not bones.planar:
         _look_into_space(axes, bones, middle, half)
         return
@@ -182,28 +216,29 @@ def _look_into_space(axes: Any, bones: Skeleton, middle: Any, half: float) -> No
     axes.view_init(elev=20, azim=-55, vertical_axis="xyz"[int(np.abs(bones.up).argmax())])
 
 
-def _seen(bones: Skeleton, points: Any) -> tuple[Any, ...]:
+def seen(bones: Skeleton, points: Any) -> tuple[Any, ...]:
     """Return the coordinates to plot of points (k, 3)."""
     return (points @ bones.right, points @ bones.up) if bones.planar else tuple(points.T)
 
 
-def _pose(axes: Any, bones: Skeleton, q: Any, alpha: float) -> None:
+def draw_pose(axes: Any, bones: Skeleton, q: Any, alpha: float = 1.0) -> None:
+    """Draw one position of a mechanism."""
     drawing = bones.place(bones.poses(q))
     for line in drawing.base:
-        axes.plot(*_seen(bones, line), color="0.5", linewidth=5, alpha=alpha, solid_capstyle="round")
+        axes.plot(*seen(bones, line), color="0.5", linewidth=5, alpha=alpha, solid_capstyle="round")
     for i, joint in enumerate(bones.joints):
         if joint.symbol.rail:
             way = np.stack([drawing.anchors[i], drawing.joints[i]])
-            axes.plot(*_seen(bones, way), color="0.5", linewidth=1.5, alpha=alpha)
+            axes.plot(*seen(bones, way), color="0.5", linewidth=1.5, alpha=alpha)
     for solid in (solid for solids in drawing.solids for solid in solids):
         _solid(axes, bones, solid, alpha)
     plain = [lines for lines, solids in zip(drawing.lines, drawing.solids, strict=True) if not solids]
     for line in (line for polylines in plain for line in polylines):
-        axes.plot(*_seen(bones, line), color="C0", linewidth=3.5, alpha=alpha, solid_capstyle="round")
+        axes.plot(*seen(bones, line), color="C0", linewidth=3.5, alpha=alpha, solid_capstyle="round")
     for i, joint in enumerate(bones.joints):
         if joint.symbol.mark:
             marker = "s" if joint.symbol.mark == "slider" else "o"
-            axes.plot(*_seen(bones, drawing.joints[i : i + 1]), marker, color="k", markersize=4, alpha=alpha)
+            axes.plot(*seen(bones, drawing.joints[i : i + 1]), marker, color="k", markersize=4, alpha=alpha)
 
 
 def _solid(axes: Any, bones: Skeleton, solid: Solid, alpha: float) -> None:
@@ -213,7 +248,7 @@ def _solid(axes: Any, bones: Skeleton, solid: Solid, alpha: float) -> None:
     if bones.planar:
         towards = solid.normals @ np.cross(bones.right, bones.up)
         for face in (face for face, way in zip(faces, towards, strict=True) if way > 0):
-            axes.fill(*_seen(bones, face), facecolor=colour, edgecolor=colour, linewidth=0.5, alpha=alpha)
+            axes.fill(*seen(bones, face), facecolor=colour, edgecolor=colour, linewidth=0.5, alpha=alpha)
         return
     from matplotlib.colors import to_rgb
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection  # type: ignore[import-untyped]

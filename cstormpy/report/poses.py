@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import DiagramError
 from cstormpy.linkage.skeleton import skeleton
-from cstormpy.report.figures import draw_pose
+from cstormpy.report.figures import draw_pose, look_at, projection
 
 _SIZE, _DPI = 4.8, 100
 """Inches of either side, and pixels in one."""
@@ -53,8 +53,7 @@ class PoseDrawing:
         self._in_window = in_window
         self._axes = []
         for k, bones in enumerate(self._bones):
-            spatial = {} if bones.planar else {"projection": "3d"}
-            self._axes.append(self._figure.add_subplot(1, len(self._bones), k + 1, **spatial))
+            self._axes.append(self._figure.add_subplot(1, len(self._bones), k + 1, projection=projection(bones)))
 
     def draw(self, postures: Sequence[Any]) -> None:
         """Draw the mechanisms with these joint positions, (n,) each."""
@@ -64,7 +63,8 @@ class PoseDrawing:
             low, high = self._extents[k] = np.minimum(low, lowest), np.maximum(high, highest)
             axes.clear()
             half = (0.5 + _MARGIN) * max(float((high - low).max()), 1e-9)
-            draw_pose(axes, bones, row, (low + high) / 2, half)
+            draw_pose(axes, bones, row)
+            look_at(axes, bones, (low + high) / 2, half)
         if self._in_window:
             self._figure.canvas.draw_idle()
 

@@ -10,7 +10,7 @@ import queue
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -344,9 +344,53 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         FileFormatError
             The file cannot be written.
         """
+        return report.write(path, *self._last_run("report"), title=title)
+
+    def animate(
+        self,
+        path: str | os.PathLike[str],
+        panes: Sequence[Any] | None = None,
+        *,
+        pace: float | str = "auto",
+        fps: float = 25.0,
+        size: Sequence[int] = (960, 540),
+    ) -> Path:
+        """Write an animation of the last run to a file: the mechanism in motion beside the scopes, whose traces grow.
+
+        Parameters
+        ----------
+        path : path
+            A name that ends in .gif, .webp or .mp4; the last is written by the program ffmpeg, if that is there.
+        panes : list, optional
+            Which of LIVESCOPE, LIVEXY and MECHANISMVIEW to draw, blocks or names; unless given all views of mechanisms
+            and the first four others. A diagram without any shows the mechanisms that it simulates.
+        pace : float, optional
+            Times real time; 1 unless given, or as fast as it takes to last no longer than 20 s.
+        fps : float
+            Frames a second. Those of a GIF last whole hundredths of a second, two at least.
+        size : (int, int)
+            Width and height in pixels.
+
+        Returns
+        -------
+        Path
+            Of the file.
+
+        Raises
+        ------
+        DiagramError
+            Nothing has been run yet, or the diagram has nothing to draw.
+        FileFormatError
+            The file cannot be written.
+        """
+        from cstormpy.report.animation import animate
+
+        return animate(path, *self._last_run("animate"), panes=panes, pace=pace, fps=fps, size=size)
+
+    def _last_run(self, what: str) -> tuple[Any, Result]:
         if self._last is None:
-            raise DiagramError("report: nothing has been run yet; call sim.run(bd, T=10) first")
-        return report.write(path, *self._last, title=title)
+            raise DiagramError(f"{what}: nothing has been run yet; call sim.run(bd, T=10) first")
+        return self._last
 
     def post(self, command: Callable[[], object]) -> None:
         """Have a function called between two steps of the run that goes on, from any thread."""

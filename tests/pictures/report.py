@@ -1,4 +1,4 @@
-"""A picture of a run's report, for the README: the page in a headless Chromium.
+"""An animation of a run, and a picture of its report in a headless Chromium, for the README.
 
 python tests/pictures/report.py tests/pictures
 """
@@ -20,12 +20,13 @@ PATIENCE = 4000
 
 
 def main(folder: Path) -> None:
-    """Run the acrobot, and take a picture of the first screen of its report."""
+    """Run the acrobot, animate it, and take a picture of the first screen of its report."""
     browser = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     if browser is None:
         sys.exit("needs Chromium: apt install chromium")
     sim = cs.Simulation(live=False, graphics=False, progress=False)
     sim.run(diagrams.load("acrobot").build(sim), T=8)
+    print(sim.animate(folder / "acrobot.gif", size=(800, 450)))
     target = folder / "acrobot_report.png"
     with tempfile.TemporaryDirectory() as work:
         page = sim.report(Path(work) / "acrobot.html")

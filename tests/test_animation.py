@@ -1,0 +1,179 @@
+"""Animations of runs: what their pictures show at which time, and their files."""
+
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image, ImageSequence
+
+import cstormpy as cs
+from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidType, InvalidValue, UnknownName
+from cstormpy.report import animation
+
+BLUE = np.array([31, 119, 180])
+"""The first colour of matplotlib, of links and of first traces."""
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation(live=False, progress=False, graphics=False)
+
+
+def swing(sim, T=1.0, title="Pendulum"):
+    """Let a pendulum go where it is level, with a view of it and a scope of its angle."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.library.pendulum().with_drive(actuated=[]), q0=[0.0], name="plant")
+    view = bd.MECHANISMVIEW("pendulum", title=title, trail=0, name="view")
+    bd.connect(plant.q, view, bd.LIVESCOPE(title="Angle", name="angle"))
+    return bd, sim.run(bd, T=T, watch=["plant.q"], rtol=1e-9)
+
+
+def pictures(path):
+    with Image.open(path) as file:
+        return [np.asarray(frame.convert("RGB")).astype(int) for frame in ImageSequence.Iterator(file)]
+
+
+def durations(path):
+    with Image.open(path) as file:
+        return [frame.info["duration"] for frame in ImageSequence.Iterator(file)]
+
+
+def places(picture, colour, within=40):
+    """Return rows and columns of the pixels of a colour."""
+    return np.nonzero(np.abs(picture - colour).max(axis=-1) < within)
+
+
+def test_each_picture_shows_the_mechanism_as_it_was_then(sim, tmp_path):
+    _, out = swing(sim)
+    path = sim.animate(tmp_path / "swing.gif", ["view"], fps=10, size=(300, 300))
+    frames = pictures(path)
+    assert len(frames) == 11 and frames[0].shape == (300, 300, 3) and durations(path) == [100] * 10 + [1000]
+    middles = np.array([np.mean(places(picture, BLUE), axis=1) for picture in frames])
+    angles = np.interp(np.arange(11) / 10, out.t, out.signal("plant.q")[:, 0])
+    along = np.stack([-np.sin(angles), np.cos(angles)], axis=1)  # of the link, by rows downwards and columns
+    seen = np.column_stack([along.T.ravel(), np.repeat(np.eye(2), 11, axis=0)])
+    found = np.linalg.lstsq(seen, middles.T.ravel())[0]  # half the link, and the pivot, in pixels
+    assert 40 < found[0] < 70 and np.abs(seen @ found - middles.T.ravel()).max() < 3.0
+
+
+def test_traces_grow_up_to_the_time_of_a_picture(sim, tmp_path):
+    swing(sim)
+    frames = pictures(sim.animate(tmp_path / "swing.gif", ["Angle"], fps=10, size=(300, 200)))
+    ends = np.array([places(picture, BLUE, within=20)[1].max() for picture in frames])
+    steps = np.diff(ends[:-1])  # the last dot is cut by the frame of the plot
+    assert np.ptp(steps) <= 2 and steps.min() > 15
+    faint = [len(places(picture, 0.2 * BLUE + 0.8 * 255, within=12)[0]) for picture in frames]
+    assert (np.diff(faint) < 0).all() and faint[0] > 4 * faint[-1]
+
+
+def test_panes_are_chosen_by_block_name_or_title(sim, tmp_path):
+    bd, _ = swing(sim)
+    both = pictures(sim.animate(tmp_path / "both.gif", fps=2, size=(400, 240)))
+    named = pictures(sim.animate(tmp_path / "named.gif", [bd.blocknames["view"], "Angle"], fps=2, size=(400, 240)))
+    assert all((a == b).all() for a, b in zip(both, named, strict=True))
+    with pytest.raises(UnknownName, match=r"pane 'angel' does not exist; did you mean 'angle'\?"):
+        sim.animate(tmp_path / "no.gif", ["angel"])
+    for wrong in ("angle", 3, []):
+        with pytest.raises(InvalidType, match="panes: expected a list of blocks or of their names"):
+            sim.animate(tmp_path / "no.gif", wrong)
+    assert not (tmp_path / "no.gif").exists()
+
+
+def test_a_long_run_is_shown_faster_and_told_so(sim, tmp_path):
+    """A run of 50 s lasts 20 s, and writes that it goes two and a half times as fast."""
+    swing(sim, T=50.0)
+    path = sim.animate(tmp_path / "long.gif", ["view"], fps=2, size=(128, 128))
+    assert sum(durations(path)[:-1]) == 20_000
+    frames = pictures(sim.animate(path, ["view"], pace=25, fps=2, size=(128, 128)))
+    assert len(frames) == 5
+    with pytest.raises(InvalidValue, match=r"50 s at a pace of 0\.1 .* are 12501 frames, more than 3000"):
+        sim.animate(path, pace=0.1)
+
+
+def test_what_goes_far_is_followed(sim, tmp_path):
+    """A body that falls 20 m in 2 s was a dot in the first picture and out of sight after it."""
+    body = cs.Link("body", joint=cs.Planar(), mass=1.0, com=(0.1, 0, 0), inertia=(0, 0.1, 0.1))
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.Mechanism([body], actuated=[]), qd0=[0.0, 0.0, 2.0], name="plant")
+    bd.connect(plant.q, bd.MECHANISMVIEW(plant.mech, trail=0))
+    sim.run(bd, T=2.0)
+    for picture in pictures(sim.animate(tmp_path / "fall.gif", fps=2, size=(200, 200))):
+        rows, columns = places(picture, BLUE)
+        assert 60 < np.hypot(np.ptp(rows), np.ptp(columns)) and 80 < rows.mean() < 120
+
+
+def test_mechanisms_in_space_and_curves(sim, tmp_path):
+    bd = cs.diagrams.load("spherical_pendulum").build(sim)
+    q = bd.blocknames["plant"].q
+    parts, curve = bd.DEMUX(3), bd.LIVEXY(name="curve")
+    bd.connect(q, parts)
+    bd.connect(parts[0:2], curve[0:2])
+    bd.connect(parts[2], bd.NULL())
+    sim.run(bd, T=0.3)
+    frames = pictures(sim.animate(tmp_path / "space.gif", ["view", "curve"], fps=5, size=(400, 240)))
+    left, right = (np.abs(frames[0] - frames[1])[:, side] for side in (slice(150), slice(150, None)))
+    assert len(frames) == 2 and left.max() > 100 and right.max() > 100
+
+
+def test_diagrams_without_panes_show_what_they_simulate(sim, tmp_path):
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(cs.library.acrobot().with_drive(actuated=[]), q0=[0.3, 0.0], name="plant")
+    bd.connect(plant.q, bd.NULL())
+    sim.run(bd, T=0.2)
+    assert len(pictures(sim.animate(tmp_path / "bare.gif", fps=10, size=(128, 128)))) == 3
+    bd = sim.blockdiagram()
+    bd.connect(bd.STEP(), bd.NULL())
+    sim.run(bd, T=0.2)
+    with pytest.raises(DiagramError, match=r"nothing to draw in this diagram; add bd\.MECHANISMVIEW\(mech\)"):
+        sim.animate(tmp_path / "none.gif")
+
+
+def test_a_webp_has_the_same_pictures(sim, tmp_path):
+    swing(sim)
+    for name in ("a.gif", "a.webp"):
+        sim.animate(tmp_path / name, fps=5, size=(240, 160))
+    gif, webp = (np.array(pictures(tmp_path / name)) for name in ("a.gif", "a.webp"))
+    assert gif.shape == webp.shape and np.abs(gif - webp).mean() < 4.0
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="needs the program ffmpeg")
+def test_an_mp4_is_written_by_ffmpeg(sim, tmp_path, monkeypatch):
+    swing(sim)
+    path = sim.animate(tmp_path / "swing.mp4", fps=5, size=(241, 161))
+    assert path.read_bytes()[4:8] == b"ftyp"
+    monkeypatch.setattr(animation, "_FFMPEG", [*animation._FFMPEG, "-no_such_option"])
+    with pytest.raises(FileFormatError, match=r"swing\.mp4: ffmpeg cannot write it: .*no_such_option"):
+        sim.animate(path)
+    assert path.read_bytes()[4:8] == b"ftyp"
+
+
+def test_what_cannot_be_written_is_said_before(sim, tmp_path, monkeypatch):
+    with pytest.raises(DiagramError, match=r"animate: nothing has been run yet"):
+        sim.animate(tmp_path / "a.gif")
+    swing(sim, T=0.1)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    for name, said in [("a.png", r"expected a name that ends in \.gif, \.webp or \.mp4"), ("a.mp4", "program ffmpeg")]:
+        with pytest.raises(InvalidValue, match=said):
+            sim.animate(tmp_path / name)
+    with pytest.raises(FileFormatError, match="there is no folder"):
+        sim.animate(tmp_path / "no" / "a.gif", size=(240, 160))
+    for size, said in [(300, "width and height in pixels"), ((10, 300), "at least 128"), ((1e3, 9), "a whole number")]:
+        with pytest.raises(CstormError, match=f"animate: .*: expected {said}"):
+            sim.animate(tmp_path / "a.gif", size=size)
+    for wrong in ({"fps": 0}, {"pace": -1.0}, {"pace": "slow"}):
+        with pytest.raises(CstormError, match="expected a positive number"):
+            sim.animate(tmp_path / "a.gif", **wrong)
+
+
+def test_a_file_stays_where_drawing_ends_early(sim, tmp_path, monkeypatch):
+    swing(sim, T=0.2)
+    path = sim.animate(tmp_path / "a.gif", fps=10, size=(240, 160))
+    before = path.read_bytes()
+
+    def interrupted(each, k):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(animation._Growing, "at", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sim.animate(path, fps=20, size=(240, 160))
+    assert path.read_bytes() == before and [each.name for each in tmp_path.iterdir()] == ["a.gif"]

@@ -184,6 +184,8 @@ def test_single_slips_of_the_fuzz_are_named():
         ("GAIN", ([1.0, "a"],), "GAIN: K: expected real numbers, got text"),
         ("LTI_SISO", (1, [0, 1]), r"LTI_SISO: D: must not begin with 0, got \[0, 1\]"),
         ("INTERPOLATE", (), r"INTERPOLATE: needs 'x' and 'y', as in bd\.INTERPOLATE"),
+        ("DEMUX", ([1, 1],), r"DEMUX: nout: expected a whole number, got \[1, 1\]"),
+        ("MUX", (0,), "MUX: nin: expected at least 1, got 0"),
         ("CLIP", (1.0, -1.0), r"CLIP: min: 1\.0 is above max, -1\.0"),
         ("PIECEWISE", ([(0, 1), (1, 2)],), r"PIECEWISE: expected pairs of a time and a value, as bd\.PIECEWISE\(\(0, "),
         ("PIECEWISE", ([0, 1], [1, "a"]), r"PIECEWISE: expected pairs of a time and a value"),

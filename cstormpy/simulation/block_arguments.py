@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 from bdsim.components import Clock
 
-from cstormpy.arguments import option
+from cstormpy.arguments import option, whole_number
 from cstormpy.arrays import real_array, real_number
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.simulation.block_maker import signature_of
 
+#: Ports of a block.
+_PORTS = 10_000
 #: Classes of blocks whose arguments are kept.
 _KINDS = 512
 
@@ -71,6 +73,8 @@ def _check_bdsim(
             raise InvalidType(f"{kind}: {p.name}: expected a number, got {shown(given)}")
         if is_number and isinstance(given, (float, np.floating)) and math.isnan(given):
             raise NonFinite(f"{kind}: {p.name}: expected a number, got nan")
+        if p.name in ("nin", "nout") and is_number and p.name in bound:
+            whole_number(given, f"{kind}: {p.name}", least=0 if kind == "FUNCTION" else 1, most=_PORTS)
 
 
 @functools.lru_cache(_KINDS)

@@ -226,8 +226,8 @@ def test_bode_and_step_are_drawn_without_another_package(dt, monkeypatch):
     if dt:
         assert 0.9 < w[-1] * H / math.pi < 1.0
     assert len(model.plot("step").axes) == 2
-    with pytest.raises(InvalidValue, match="kind: expected 'bode' or 'step'"):
-        model.plot("nyquist")
+    with pytest.raises(InvalidValue, match="kind: expected 'bode', 'step'"):
+        model.plot("nichols")
     matplotlib.pyplot.close("all")
 
 

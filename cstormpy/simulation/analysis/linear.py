@@ -179,18 +179,28 @@ class LinearModel:
 
         return margins_of(self, feedback)
 
-    def plot(self, kind: str = "bode", omega: ArrayLike | None = None) -> Any:
-        """Draw the frequency response, "bode", or the response to unit steps, "step"; return the figure.
+    def plot(self, kind: str = "bode", omega: ArrayLike | None = None, feedback: int | None = None) -> Any:
+        """Draw the model, and return the figure.
 
         Parameters
         ----------
-        kind : {"bode", "step"}
+        kind : {"bode", "step", "nyquist", "poles", "locus"}
+            Frequency response; response to unit steps; frequency response in the complex plane; poles and zeros; root
+            locus of a loop that is cut at one number: its poles, closed, for all gains from 0 to inf.
         omega : array_like, optional
-            Frequencies [rad/s]; some decades about the poles unless given.
-        """
-        from cstormpy.simulation.analysis.responses import plotted
+            Frequencies of "bode" and "nyquist" [rad/s]; some decades about the poles unless given.
+        feedback : {1, -1}, optional
+            Of "nyquist" and "locus": −1 where the loop closes with a minus that is not in the model, as in textbooks; 1
+            unless given, as of a diagram that is cut.
 
-        return plotted(self, kind, omega)
+        Examples
+        --------
+        A loop of a diagram, cut where the torque goes in: ``sim.linearize(bd, x, inputs=["plant.tau"],
+        outputs=["plant.tau"], opened=["plant.tau"]).plot("locus")``
+        """
+        from cstormpy.simulation.analysis.model_plots import plotted
+
+        return plotted(self, kind, omega, feedback)
 
     def to_control(self) -> Any:
         """Return the model as a `control.StateSpace` of python-control, which has to be installed.

@@ -1,4 +1,4 @@
-"""Responses of linear models: to a step, exact at its samples, and to frequencies, drawn as Bode plots."""
+"""Responses of linear models: to a step, exact at its samples, and the frequencies that show a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import one_of
 from cstormpy.arrays import Array, describe, is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.simulation.analysis.linear import SLOW, LinearModel
@@ -131,7 +130,6 @@ def _duration(model: LinearModel) -> float:
     return min(_CONSTANTS * max(slow, default=1.0), longest)
 
 
-KINDS = ("bode", "step")
 _DECADES = 2.0
 #: So many frequencies, of which none is a pole that is there alone, two of three decades from the first.
 _POINTS = 401
@@ -139,38 +137,6 @@ _POINTS = 401
 _OF_HALF_RATE = 0.98
 #: How near to half a turn a phase is taken as one [rad].
 _HALF_TURN = 1e-9
-
-
-def plotted(model: LinearModel, kind: str, omega: ArrayLike | None) -> Any:
-    """Return the figure of a model: its frequency response, or its response to unit steps."""
-    if one_of(kind, "plot: kind", KINDS) == "step":
-        return model.step().plot()
-    refuse_no_ports(model, "plot")
-    import matplotlib.pyplot as plt
-    from matplotlib.ticker import MaxNLocator
-
-    w = frequencies_of(model) if omega is None else np.atleast_1d(np.asarray(omega, dtype=float))
-    hold = 0.5 * w * (model.dt or 0.0)  # by which what is held lags behind
-    response = model.frequency_response(w)
-    rows = 2 * len(model.outputs)
-    _, axes = plt.subplots(rows, 1, sharex=True, squeeze=False, layout="constrained", figsize=(_WIDTH, _HEIGHT * rows))
-    axes[0, 0].set_xscale("log")  # of all, once: semilogx sets the scale of each panel for each line
-    for i, output in enumerate(model.outputs):
-        above, below = axes[2 * i, 0], axes[2 * i + 1, 0]
-        for j, source in enumerate(model.inputs):
-            size = np.abs(response[:, i, j])
-            size = 20.0 * np.log10(np.where(size > 0.0, size, np.nan))
-            above.plot(w, size, label=model.captions.get(source, source))
-            below.plot(w, phase(response[:, i, j], hold))
-        above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
-        below.set_ylabel("phase [°]")
-        below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))
-        for panel in (above, below):
-            panel.grid(alpha=0.3, which="both")
-    axes[0, 0].set_title("Frequency response")
-    add_legend(axes[0, 0], title="input")
-    axes[-1, 0].set_xlabel("ω [rad/s]")
-    return axes[0, 0].figure
 
 
 def phase(response: ArrayLike, lag: ArrayLike = 0.0) -> Array:

@@ -70,7 +70,9 @@ def array(value: ArrayLike, shape: tuple[int, ...], what: str, hint: str = "") -
 def unit_vector(value: ArrayLike, what: str) -> Array:
     """Return the direction of a nonzero 3-vector."""
     if isinstance(value, str):
-        raise InvalidType(f"{what}: expected a direction, as (0, 0, 1), got {describe(value)}")
+        raise InvalidType(
+            f"{what}: expected a direction, as (0, 0, 1), got {describe(value)}; names are given by name="
+        )
     vector = array(value, (3,), what, "a direction, as (0, 0, 1)")
     norm = math.hypot(*vector.tolist())
     if abs(norm - 1.0) <= _UNIT_TOLERANCE:

@@ -257,7 +257,10 @@ def test_a_slip_of_beginners_is_answered_by_what_to_write():
     "make, said",
     [
         (lambda: Revolute(name="elbow"), "Revolute: needs 'axis', as in Revolute(axis)"),
-        (lambda: Revolute("elbow"), "axis: expected a direction, as (0, 0, 1), got the text 'elbow'"),
+        (
+            lambda: Revolute("elbow"),
+            "axis: expected a direction, as (0, 0, 1), got the text 'elbow'; names are given by name=",
+        ),
         (lambda: Screw((0, 0, 1)), "Screw: needs 'pitch', as in Screw(axis, pitch)"),
         (lambda: Screw((0, 0, 1), 0.1, dampin=1.0), "Screw: argument 'dampin' does not exist; did you mean 'damping'?"),
         (lambda: Link(mass=1.0), "Link: needs 'name', as in Link(name)"),

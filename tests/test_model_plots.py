@@ -8,7 +8,7 @@ from scipy import signal
 
 from cstormpy.errors import CstormError
 from cstormpy.simulation.analysis.linear import LinearModel
-from cstormpy.simulation.analysis.root_locus import root_locus, zeros_of
+from cstormpy.simulation.analysis.root_locus import root_locus
 
 matplotlib.use("Agg")
 
@@ -77,10 +77,10 @@ def test_zeros_are_those_of_scipy():
     for seed in range(20):
         model = random_loop(seed, order=2 + seed % 3)
         known = np.roots(np.trim_zeros(np.round(signal.ss2tf(model.A, model.B, model.C, model.D)[0][0], 12)))
-        np.testing.assert_allclose(np.sort_complex(zeros_of(model)), np.sort_complex(known), rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(np.sort_complex(model.zeros), np.sort_complex(known), rtol=1e-6, atol=1e-9)
     through = LinearModel.of([[-1.0]], [[1.0]], [[1.0]], [[2.0]])
-    np.testing.assert_allclose(zeros_of(through), [-1.5])
-    assert len(zeros_of(LinearModel.of([[-1.0]], [[1.0, 2.0]], [[1.0]]))) == 0
+    np.testing.assert_allclose(through.zeros, [-1.5])
+    assert len(LinearModel.of([[-1.0]], [[1.0, 2.0]], [[1.0]]).zeros) == 0
     crosses, circles = through.plot("poles").axes[0].lines[:2]
     assert (crosses.get_xdata(), circles.get_xdata()) == ([-1.0], [-1.5])
 

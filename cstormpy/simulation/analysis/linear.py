@@ -105,6 +105,13 @@ class LinearModel:
         return found
 
     @property
+    def zeros(self) -> NDArray[np.complex128]:
+        """Zeros of a model with as many outputs as inputs, in the plane of its poles; of others none."""
+        from cstormpy.simulation.analysis.root_locus import zeros_of
+
+        return zeros_of(self)
+
+    @property
     def rates_of_decay(self) -> NDArray[np.complex128]:
         """The poles as those of a continuous model that has the same at its samples."""
         if self.dt is None:

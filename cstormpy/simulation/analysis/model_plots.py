@@ -12,7 +12,7 @@ from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.simulation.analysis.linear import LinearModel
 from cstormpy.simulation.analysis.responses import frequencies_of, phase, refuse_no_ports
-from cstormpy.simulation.analysis.root_locus import closed_poles, root_locus, zeros_of
+from cstormpy.simulation.analysis.root_locus import closed_poles, root_locus
 from cstormpy.simulation.run_data import add_legend
 
 KINDS = ("bode", "step", "nyquist", "poles", "locus")
@@ -105,11 +105,10 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
 
 def _poles(model: LinearModel) -> Any:
     (axes,) = _planes(1)
-    zeros = zeros_of(model)
-    _draw_ends(axes, model, zeros, "poles")
+    _draw_ends(axes, model, "poles")
     _draw_border(axes, model)
-    _look_at(axes, np.concatenate([model.poles, zeros]), _MARGIN)
-    axes.set_title("Poles and zeros" if len(zeros) else "Poles")
+    _look_at(axes, np.concatenate([model.poles, model.zeros]), _MARGIN)
+    axes.set_title("Poles and zeros" if len(model.zeros) else "Poles")
     axes.legend()
     return axes.figure
 
@@ -120,13 +119,13 @@ def _locus(model: LinearModel, w: Array, feedback: int) -> Any:
             f"plot: 'locus' is of one loop that is cut at one number; the model has {len(model.inputs)} inputs and "
             f"{len(model.outputs)} outputs"
         )
-    zeros, now = zeros_of(model), closed_poles(model, feedback)
-    points = np.concatenate([model.poles, zeros, now])
+    now = closed_poles(model, feedback)
+    points = np.concatenate([model.poles, model.zeros, now])
     _, ways = root_locus(model, np.abs(model.frequency_response(w)).ravel(), feedback, _span(points))
     (axes,) = _planes(1)
     for way in ways.T:
         axes.plot(way.real, way.imag, color="C0", linewidth=1.2)
-    _draw_ends(axes, model, zeros, "poles of the cut loop")
+    _draw_ends(axes, model, "poles of the cut loop")
     axes.plot(now.real, now.imag, "o", color="C3", markersize=6, label="poles of the closed loop")
     _draw_border(axes, model)
     _look_at(axes, points, _MARGIN)
@@ -149,9 +148,9 @@ def _label_lines(axes: Any, title: str) -> None:
         axes.legend(handles=named, title=title)
 
 
-def _draw_ends(axes: Any, model: LinearModel, zeros: NDArray[np.complex128], name: str) -> None:
+def _draw_ends(axes: Any, model: LinearModel, name: str) -> None:
     """Draw poles as crosses and zeros as circles."""
-    poles = model.poles
+    poles, zeros = model.poles, model.zeros
     axes.plot(poles.real, poles.imag, "x", color="C0", markersize=8, markeredgewidth=2, label=name)
     if len(zeros):
         axes.plot(zeros.real, zeros.imag, "o", color="C1", markersize=8, fillstyle="none", label="zeros")

@@ -56,6 +56,22 @@ def test_the_page_sees_the_links_where_they_are(tmp_path):
         np.testing.assert_allclose(np.array(poses), ours, atol=3e-6 * (1 + np.abs(q).max()))
 
 
+def test_what_goes_far_is_followed(tmp_path):
+    """A body that fell for 20 m was a dot in the picture, and its arm, which stays in sight, stands as it did."""
+    t = np.linspace(0, 2, 81)
+    body = cs.Link("body", joint=cs.Free(), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    fall = np.zeros((len(t), 6))
+    fall[:, 1], fall[:, 5] = -5.0 * t**2, t
+    panes = [pane("mechanism", t, fall, "falling", mechanism=cs.Mechanism([body], actuated=[]))]
+    panes.append(pane("mechanism", t, t[:, None] * [1.0, 2.0], "standing", mechanism=cs.library.acrobot()))
+    script = """[0, 1.1, 2].map(t => { report.clock.set(t); report.panes.forEach(p => p.redraw());
+      return report.panes.map(p => [p.size, ...(p.middles ? p.middle(t) : p.centre)]); })"""
+    found = np.array(in_browser(tmp_path, report.html(None, outcome(*panes)), script))
+    tip = np.column_stack([np.cos([0.0, 1.1, 2.0]), np.sin([0.0, 1.1, 2.0])])  # of a line of 0.2 m from the joint
+    assert (found[:, 0, 0] < 0.2).all() and (found[:, 1] == found[0, 1]).all()
+    np.testing.assert_allclose(found[:, 0, 1:3], 0.1 * tip + [[0, 0], [0, -6.05], [0, -20]], atol=2e-3)
+
+
 def test_names_do_nothing(tmp_path):
     sim = cs.Simulation(progress=False, graphics=False)
     bd = position_loop(sim)

@@ -21,7 +21,7 @@ from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, describe
 from cstormpy.errors import DiagramError, FileWriteError, InvalidType, InvalidValue, unknown_name
 from cstormpy.file_writer import atomic_file, file_path, read_bytes, write_bytes
-from cstormpy.report.data import bones_of, motion_of, moving_plants, panes_of
+from cstormpy.report.data import Sight, bones_of, motion_of, moving_plants, panes_of
 from cstormpy.report.figures import Trace, draw_plot, draw_pose, look_at, plain, projection, seen, traces_of
 from cstormpy.report.resampling import resampled
 
@@ -45,8 +45,6 @@ _BETWEEN, _BETWEEN_3D = 0.02, 0.14
 """Free space between a mechanism and the plots, as a part of the width of one; in space its labels stand in it."""
 _FINE = 4
 """So many points of these ways there are to a frame."""
-_FAR = 3.0
-"""A mechanism that goes farther than so many times its size is followed."""
 _MARGIN = 0.06
 """Free space around a mechanism, as a part of what it reaches."""
 _NAMED = 9
@@ -226,18 +224,18 @@ class _Moving:
         trail = (pane.options or {}).get("trail", True)
         seconds = _TRAIL if trail is True else float(trail or 0.0)
         self._behind = int(min(seconds / (fine[1] - fine[0]), len(fine))) if len(fine) > 1 else 0
-        (low, high), moving = _sides(drawing.points()), _sides(drawing.moving())
-        across, own = float((high - low).max()), float((moving[1] - moving[0]).max())
-        follows = across > _FAR * own
-        self._middles = np.mean(moving, axis=0)[::_FINE] if follows else np.tile((low + high) / 2, (len(times), 1))
-        self._half = (0.5 + _MARGIN) * max(own if follows else across, 1e-9)
+        sight = Sight.of(drawing)
+        still = np.tile((sight.low + sight.high) / 2, (len(times), 1))
+        self._middles = sight.middles[::_FINE] if sight.follows else still
+        across = sight.side if sight.follows else float((sight.high - sight.low).max())
+        self._half = (0.5 + _MARGIN) * max(across, 1e-9)
         self._axes = figure.add_subplot(cell, projection=projection(self._bones))
         self._axes.set_title(plain(pane.title or pane.name))
         self._axes.autoscale(False)
         if not self._bones.planar:
             self._axes.locator_params(nbins=5)
         look_at(self._axes, self._bones, self._middles[0], self._half)
-        self._whole = follows or not self._bones.planar  # in space the axes stand among what is drawn in them
+        self._whole = sight.follows or not self._bones.planar  # in space the axes stand among what is drawn in them
 
     def begin(self) -> None:
         """Leave what moves out of the picture of what does not."""
@@ -259,11 +257,6 @@ class _Moving:
 
     def _drawn(self) -> list[Any]:
         return [*self._axes.patches, *self._axes.collections, *self._axes.lines]
-
-
-def _sides(points: Array) -> tuple[Array, Array]:
-    """Return the lowest and the highest coordinates (..., 3) of points (..., k, 3)."""
-    return points.min(axis=-2), points.max(axis=-2)
 
 
 class _Growing:

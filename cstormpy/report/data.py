@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.lie.exponential import quaternion_so3
 from cstormpy.linkage.shapes import Solid
-from cstormpy.linkage.skeleton import Skeleton, skeleton
+from cstormpy.linkage.skeleton import Drawing, Skeleton, skeleton
 from cstormpy.report.resampling import resampled
 
 POINTS = 2000
@@ -34,6 +34,8 @@ _LARGEST_POWER, _LEAST_POWER = 126, -100
 """Ranges up to and from these powers of two are stored as they are: 32-bit floats go from 2^-126 to 2^128."""
 _COLUMNS = 4
 """Columns that change with a coordinate: those of a quaternion."""
+FAR = 3.0
+"""A mechanism that goes farther than so many times its own size is followed."""
 _SPARE = 0.12
 """The way that a slide without limits is drawn beyond its motion, in sizes of the mechanism."""
 
@@ -215,15 +217,16 @@ def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
     frames = int(np.clip(duration * budget.rate + 1, 1 if duration == 0.0 else _FRAMES_AT_LEAST, budget.frames))
     at = np.linspace(t[0], t[-1], frames)
     moved = resampled(t, q, at)
-    low, high = bones.extent(moved)
+    seen = Sight.of(bones.place(bones.poses(moved)))
     return {
         "kind": "mechanism",
         "name": str(pane.name),
         "title": str(pane.title or pane.name),
         "options": _options(pane.options or {}),
         "skeleton": skeleton_data(bones),
-        "low": low.tolist(),
-        "high": high.tolist(),
+        "low": seen.low.tolist(),
+        "high": seen.high.tolist(),
+        "follow": _follow(seen) if seen.follows else None,
         "t0": float(at[0]),
         "t1": float(at[-1]),
         "frames": frames,
@@ -239,6 +242,49 @@ def motion_of(pane: Any, bones: Skeleton) -> tuple[Array, Array]:
     q = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
     whole = np.isfinite(q).all(axis=1)
     return (t[whole], q[whole]) if whole.any() else (np.zeros(1), np.zeros((1, bones.n)))
+
+
+class Sight(NamedTuple):
+    """What of a mechanism is to be seen during its motion, in the base frame.
+
+    Attributes
+    ----------
+    low, high : ndarray (3,)
+        The least and the greatest coordinates of all that is drawn.
+    boxes : ndarray (2, N, 3)
+        Those of the mechanism itself in each posture.
+    """
+
+    low: Array
+    high: Array
+    boxes: Array
+
+    @classmethod
+    def of(cls, drawing: Drawing) -> Sight:
+        """Return it for a mechanism that is drawn in a batch of postures."""
+        points, moving = drawing.points(), drawing.moving()
+        return cls(points.min(axis=0), points.max(axis=0), np.stack([moving.min(axis=-2), moving.max(axis=-2)]))
+
+    @property
+    def middles(self) -> Array:
+        """Of the mechanism in each posture, (N, 3)."""
+        return np.asarray(self.boxes.mean(axis=0))
+
+    @property
+    def side(self) -> float:
+        """The longest side of a box that holds the mechanism in any posture [m]."""
+        return float((self.boxes[1] - self.boxes[0]).max())
+
+    @property
+    def follows(self) -> bool:
+        """True of one that goes so far that little of it would be seen at once, so that it is to be followed."""
+        return float((self.high - self.low).max()) > FAR * self.side > 0.0
+
+
+def _follow(seen: Sight) -> dict[str, Any]:
+    """Return where the middle of a mechanism is, and the radius of a ball about it that holds it."""
+    radius = 0.5 * float(np.linalg.norm(seen.boxes[1] - seen.boxes[0], axis=1).max())
+    return {"middles": [pack(column) for column in seen.middles.T], "radius": radius}
 
 
 def _motions(bones: Skeleton, q: Array) -> list[list[Any]]:

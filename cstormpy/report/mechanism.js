@@ -106,12 +106,17 @@ class MechanismView extends Surface {
     this.redraw();
   }
 
-  // Poses of all links at a time, between the frames along the shortest way.
-  at(t) {
+  // The frame before a time, and which part of the way to the next one has gone.
+  frame(t) {
     const { t0, t1, frames } = this.pane;
     const place = frames > 1 ? Math.min(Math.max((t - t0) / (t1 - t0), 0), 1) * (frames - 1) : 0;
     const k = Math.min(Math.floor(place), Math.max(frames - 2, 0));
-    return linkPoses(this.bones, this.motions, k, place - k);
+    return [k, place - k];
+  }
+
+  // Poses of all links at a time, between the frames along the shortest way.
+  at(t) {
+    return linkPoses(this.bones, this.motions, ...this.frame(t));
   }
 
   tipTrails() {
@@ -137,6 +142,12 @@ class MechanismView extends Surface {
     });
   }
 
+  // Where the picture has its middle at a time: one that goes far is followed.
+  middle(t) {
+    const [k, part] = this.frame(t);
+    return this.middles.map((column) => (part ? column[k] + part * (column[k + 1] - column[k]) : column[k]));
+  }
+
   bounds() {
     const low = this.pane.low.map((v) => Math.min(v, 0));
     const high = this.pane.high.map((v) => Math.max(v, 0));
@@ -147,8 +158,9 @@ class MechanismView extends Surface {
     const corners = [];
     for (let k = 0; k < 8; k++) corners.push([0, 1, 2].map((r) => ((k >> r) & 1 ? high : low)[r] - this.centre[r]));
     const most = (axis) => Math.max(...corners.map((corner) => Math.abs(dot(corner, axis))));
-    const size = Math.max(this.radius(), 1e-9);
-    this.half = this.bones.planar ? [most(this.bones.right), most(this.bones.up)] : [size, size];
+    this.middles = this.pane.follow && this.pane.follow.middles.map(unpack);
+    const size = Math.max(this.middles ? this.pane.follow.radius : this.radius(), 1e-9);
+    this.half = this.bones.planar && !this.middles ? [most(this.bones.right), most(this.bones.up)] : [size, size];
     this.size = size;
     this.floor = Math.min(0, ...corners.map((corner) => dot(plus(corner, this.centre), this.bones.up)));
   }
@@ -186,12 +198,13 @@ class MechanismView extends Surface {
   project(p) {
     const d = plus(p, this.centre, -1);
     const depth = dot(d, this.toEye);
-    const near = this.bones.planar ? 1 : 1 / (1 - (0.18 * depth) / this.size);
+    const near = this.bones.planar ? 1 : 1 / (1 - 0.18 * Math.min(2, Math.max(-2, depth / this.size)));
     return [this.width / 2 + this.shift[0] + this.scale * near * dot(d, this.toRight),
       this.height / 2 + this.shift[1] - this.scale * near * dot(d, this.toUp), depth, near];
   }
 
   draw(pen) {
+    if (this.middles) this.centre = this.middle(this.clock.t);
     this.aim();
     const poses = this.at(this.clock.t);
     if (this.bones.planar) this.paper(pen);

@@ -161,11 +161,28 @@ def test_a_view_that_begins_close_is_filled_and_widens_where_the_mechanism_leave
     camera.begin_close(points)
     seen = camera.project(points)[:, 1]
     assert 450.0 < np.ptp(seen) < 650.0 and abs(seen.min() + seen.max() - 700.0) < 40.0
-    assert not camera.include(points)
-    assert (
-        camera.include(points + np.array([3.0, 0.0, 0.0]))
-        and (abs(camera.project(points)[:, :2] - [450, 350]) < 350).all()
-    )
+    assert not camera.include(points, points)
+    beside = points + np.array([2.0, 0.0, 0.0])
+    assert camera.include(beside, beside) and not camera.follows
+    assert (abs(camera.project(np.concatenate([points, beside]))[:, :2] - [450, 350]) < 350).all()
+
+
+@pytest.mark.parametrize("spatial", [False, True])
+def test_a_mechanism_that_goes_far_is_followed(spatial):
+    """The view of a robot that falls was widened until nothing could be seen of it."""
+    camera = Camera(np.array([1.0, 0, 0]), np.array([0, 1.0, 0]), np.zeros(3), 2.0)
+    camera.spatial, camera.width, camera.height = spatial, 900.0, 700.0
+    points = np.array([[0.0, -1.0, 0.1], [0.2, 0.6, -0.1], [-0.3, 0.2, 0.0]])
+    base = np.zeros((1, 3))
+    for fall in np.linspace(0.0, 50.0, 101):
+        own = points - [0.0, fall, 0.0]
+        camera.include(np.concatenate([own, base]), own)
+    assert camera.follows
+    seen = camera.project(own)[:, :2]
+    assert (abs(seen - [450, 350]) < 350).all() and 250.0 < np.ptp(seen[:, 1])
+    camera.zoom(2.0, 450.0, 350.0)
+    camera.include(np.concatenate([points, base]), points)  # looked back
+    assert np.allclose(camera.project(points)[:, :2] - 350, 2.0 * (seen - 350) - [100, 0], atol=60.0)
 
 
 def test_joints_of_several_coordinates_are_drawn(app):

@@ -29,6 +29,9 @@ _ALONG = 0.6
 
 _BASE = -1
 
+FAR = 4.0
+"""A view follows a mechanism that goes farther than so many times its own size."""
+
 
 @dataclass(frozen=True)
 class Drawing:

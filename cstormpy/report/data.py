@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.lie.exponential import quaternion_so3
 from cstormpy.linkage.shapes import Solid
-from cstormpy.linkage.skeleton import Drawing, Skeleton, skeleton
+from cstormpy.linkage.skeleton import FAR, Drawing, Skeleton, skeleton
 from cstormpy.report.resampling import resampled
 
 POINTS = 2000
@@ -34,8 +34,6 @@ _LARGEST_POWER, _LEAST_POWER = 126, -100
 """Ranges up to and from these powers of two are stored as they are: 32-bit floats go from 2^-126 to 2^128."""
 _COLUMNS = 4
 """Columns that change with a coordinate: those of a quaternion."""
-FAR = 3.0
-"""A mechanism that goes farther than so many times its own size is followed."""
 _SPARE = 0.12
 """The way that a slide without limits is drawn beyond its motion, in sizes of the mechanism."""
 

@@ -91,10 +91,12 @@ class Artist:
         up = self.skeleton.up
         across, along = self.skeleton.right, np.cross(self.skeleton.right, up)
         ticks = step * np.arange(-_GRID_CELLS // 2, _GRID_CELLS // 2 + 1)
-        end = ticks[-1]
+        end, at = ticks[-1], np.zeros(3)
+        if camera.follows:
+            at = np.sum([step * round(float(camera.centre @ way) / step) * way for way in (across, along)], axis=0)
         for k in ticks:
             for a, b in ((across, along), (along, across)):
-                self._segment(painter, k * a - end * b, k * a + end * b)
+                self._segment(painter, at + k * a - end * b, at + k * a + end * b)
 
     def _scale_bar(self, painter: QPainter) -> None:
         """Draw a length to compare with."""

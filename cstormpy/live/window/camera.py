@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from cstormpy.arrays import Array
+from cstormpy.linkage.skeleton import FAR
 
 _DISTANCE = 5.0
 """Of the eye from the centre, in radii of what is seen."""
@@ -34,9 +35,15 @@ class Camera:
         self._right, self._up = right, up
         self._towards = np.cross(right, up)
         self._home = (centre.copy(), radius)
+        self._followed: Array | None = None
         self.spatial = False
         self.width, self.height = 100.0, 100.0
         self.reset()
+
+    @property
+    def follows(self) -> bool:
+        """True of a view that goes along with a mechanism."""
+        return self._followed is not None
 
     def reset(self) -> None:
         """Go back to the first view."""
@@ -105,11 +112,22 @@ class Camera:
         self.radius /= factor
         self.centre = self.centre + fixed - self.unproject(x, y, self.centre)
 
-    def include(self, points: Array) -> bool:
-        """Widen the view if some points (K, 3) lie far outside; True if it was."""
+    def include(self, points: Array, own: Array) -> bool:
+        """Widen the view if some points (K, 3) lie far outside, or go along; True if it was widened.
+
+        Of these points `own` (k, 3) are a mechanism's: one that has gone farther than `FAR` times its size is followed.
+        """
+        low, high = own.min(axis=0), own.max(axis=0)
+        middle, side = 0.5 * (low + high), float((high - low).max())
+        if self._followed is not None:
+            move, self._followed, points = middle - self._followed, middle, own
+            self.centre, self._home = self.centre + move, (self._home[0] + move, self._home[1])
         farthest = float(np.linalg.norm((points - self._home[0]) @ self.axes()[:2].T, axis=1).max(initial=0.0))
         if not math.isfinite(farthest) or farthest <= 1.02 * self._home[1]:
             return False
-        self._home = (self._home[0], 1.25 * farthest)
+        if self._followed is None and 2.0 * farthest > FAR * side > 0.0:
+            self._followed, self._home = middle, (middle, 0.5 * _MARGIN * float(np.linalg.norm(high - low)))
+        else:
+            self._home = (self._home[0], 1.25 * farthest)
         self.centre, self.radius = self._home[0].copy(), self._home[1]
         return True

@@ -168,7 +168,7 @@ class MechanismView(QWidget):
             self._begins_close = False
             self.camera.begin_close(self.drawing.points())
         self._trails = self._tips(X) if len(X) > 1 else None
-        self.camera.include(self.drawing.points())
+        self.camera.include(self.drawing.points(), self.drawing.moving())
         if self._grip is not None:
             self._send_push()
         self.update()

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Universal as Universal
     from cstormpy.mechanism import library as library
     from cstormpy.optimal import exciting_motion as exciting_motion
+    from cstormpy.report.animation import animate as animate
     from cstormpy.simulation import Simulation as Simulation
     from cstormpy.simulation.sweep import Sweep as Sweep
     from cstormpy.simulation.tableaus import Tableau as Tableau
@@ -99,6 +100,7 @@ _NAMES = {
         "Screw Shape Spherical Translational Universal library"
     ),
     "optimal": "exciting_motion",
+    "report.animation": "animate",
     "simulation": "Simulation",
     "simulation.sweep": "Sweep",
     "simulation.tableaus": "Tableau",

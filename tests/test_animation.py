@@ -8,7 +8,7 @@ from PIL import Image, ImageSequence
 
 import cstormpy as cs
 from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidType, InvalidValue, UnknownName
-from cstormpy.report import animation
+from cstormpy.report import animation, film
 
 BLUE = np.array([31, 119, 180])
 """The first colour of matplotlib, of links and of first traces."""
@@ -173,7 +173,26 @@ def test_a_file_stays_where_drawing_ends_early(sim, tmp_path, monkeypatch):
     def interrupted(each, k):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(animation._Growing, "at", interrupted)
+    monkeypatch.setattr(film._Growing, "at", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sim.animate(path, fps=20, size=(240, 160))
     assert path.read_bytes() == before and [each.name for each in tmp_path.iterdir()] == ["a.gif"]
+
+
+def test_a_motion_of_ones_own_and_what_belongs_to_it(tmp_path):
+    """As of an optimal motion, for which one had to make a diagram."""
+    mech, t = cs.library.acrobot(), np.linspace(0.0, 1.0, 21)
+    q = np.column_stack([t, 2.0 * t])
+    path = cs.animate(tmp_path / "own.gif", mech, t, q, {"Torque": 3.0 * q, "Work": t}, fps=2, size=(400, 240))
+    frames = pictures(path)
+    assert len(frames) == 3 and (frames[0] != frames[2])[:, :200].any() and (frames[0] != frames[2])[:, 200:].any()
+    wrong = [
+        ((mech, t[::-1], q), "t: expected times that increase"),
+        ((mech, t, q[:5]), r"q: expected shape \(21, 2\), got \(5, 2\)"),
+        ((mech, t, q, {"Torque": [1.0]}), r"plots: Torque: expected shape \(21,\)"),
+    ]
+    with pytest.raises(UnknownName, match="acrobat"):
+        cs.animate(path, "acrobat", t, q)
+    for given, says in wrong:
+        with pytest.raises(CstormError, match=f"^animate: {says}"):
+            cs.animate(path, *given)

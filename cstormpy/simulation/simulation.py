@@ -383,9 +383,9 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         FileFormatError
             The file cannot be written.
         """
-        from cstormpy.report.animation import animate
+        from cstormpy.report.animation import animate_run
 
-        return animate(path, *self._last_run("animate"), panes=panes, pace=pace, fps=fps, size=size)
+        return animate_run(path, *self._last_run("animate"), panes=panes, pace=pace, fps=fps, size=size)
 
     def _last_run(self, what: str) -> tuple[Any, Result]:
         if self._last is None:

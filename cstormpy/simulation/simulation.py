@@ -346,6 +346,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         """
         return report.write(path, *self._last_run("report"), title=title)
 
+    @tells_arguments()
     def animate(
         self,
         path: str | os.PathLike[str],

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import positive, tells_arguments, whole_number
+from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import describe, real_array
 from cstormpy.errors import DiagramError, FileWriteError, InvalidType, InvalidValue, unknown_name
 from cstormpy.file_writer import atomic_file, file_path, read_bytes, write_bytes
@@ -53,7 +53,6 @@ def animation_path(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-@tells_arguments()
 def animate(
     path: str | os.PathLike[str],
     mech: Mechanism | str | os.PathLike[str],

@@ -403,15 +403,16 @@ class _TangentRun(LocatingRun):
         s.evaluate(self.t, self.x, self.dx)
         beyond = s.out.copy()
         self._bounds()
-        signals, tangents = [], []
+        tangents: list[Array] = []
         for dx in (self.dx, self.dx - later):
             s.evaluate(self.t, self.x, dx)
-            signals, tangents = s.out.copy(), [*tangents, s.dout.copy()]
-        found = []
+            tangents.append(s.dout.copy())
+        found: list[str] = []
         for b, slot in sampling:
             first, shape = self.program.columns[self._owned[id(slot)]]
             at = slice(first, first + int(np.prod(shape)))
-            if not _same(signals[at], beyond[at]).all() or not np.array_equal(*(part[:, at] for part in tangents)):
+            before, after = (part[:, at] for part in tangents)
+            if not _same(s.out[at], beyond[at]).all() or not np.array_equal(before, after):
                 found.append(str(b.name))
         return list(dict.fromkeys(found))
 

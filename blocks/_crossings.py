@@ -46,6 +46,8 @@ class Crossing:
     tangents : callable, optional
         tangents(t, x, dx) -> (n, k): derivatives of the states behind the reset, from the states before it and theirs,
         (n, k). Without it there is no derivative of a run across the reset.
+    by_inputs : bool
+        Whether the reset is of the inputs before it alone: tangents(t, x, dx, du) has theirs too, (size, k) each.
     first : bool
         Whether it acts where a run begins with the quantity below zero; else it waits for a crossing.
     which : int, optional
@@ -69,14 +71,15 @@ class Crossing:
         reset: Callable[[float, Any], None] | None = None,
         of_states: bool = False,
         first: bool = False,
-        tangents: Callable[[float, Any, Any], Any] | None = None,
+        tangents: Callable[..., Any] | None = None,
         told: Callable[[], str] | str = "",
         which: int | None = None,
+        by_inputs: bool = False,
     ) -> None:
         self.block, self.direction, self.of_states = block, direction, of_states
         self.quantity, self.asked, self.decided, self.first = quantity, asked, decided, first
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
-        self.tangents, self._told = tangents, told
+        self.tangents, self.by_inputs, self._told = tangents, by_inputs, told
         self.named = {} if which is None else {"which": which}
         simstate.declare_crossing_event(self, self)
 

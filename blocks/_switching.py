@@ -94,10 +94,14 @@ class Switching(Ported):
         super().start(simstate)  # type: ignore[misc]
         self._begins, self._located = True, self._locate and hasattr(simstate, "declare_crossing_event")
         if self._located:
-            Crossing(self, simstate, self._leaving, self._switch, decided=True, reset=self._reset)  # type: ignore[arg-type]
+            Crossing(
+                self, simstate, self._leaving, self._switch, decided=True, reset=self._reset,  # type: ignore[arg-type]
+                tangents=self._tangents, by_inputs=True,
+            )  # fmt: skip
 
-    #: Writes new states where the mode changes: reset(t, x).
+    #: Writes new states where the mode changes, of the inputs: reset(t, x); and theirs, as a `Crossing` has them.
     _reset: Callable[[float, Any], None] | None = None
+    _tangents: Callable[..., Any] | None = None
 
     def mode(self, u: Sequence[Any]) -> Any:
         """Return the mode at an evaluation of the block."""

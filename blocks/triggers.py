@@ -32,8 +32,8 @@ class SampleHold(Thresholded, ContinuousBlock):
 
         y(t) = u(t_k), \quad t_k \le t < t_{k+1}, \qquad \text{trigger rises at } t_k
 
-    A run locates these times as events. To sample by a clock there is bdsim's ZOH. Through a sample that is taken there
-    is no derivative of a run, which says so. Tunable is ``threshold``.
+    A run locates these times as events. To sample by a clock there is bdsim's ZOH. Gradients of a run go through the
+    samples, and through when they are taken. Tunable is ``threshold``.
 
     Examples::
 
@@ -65,7 +65,7 @@ class SampleHold(Thresholded, ContinuousBlock):
         made = ports.options(type(self), blockargs, states=size)
         super().__init__(nstates=size, x0=flat, **made)
         self._single, self.threshold = not np.ndim(first), border
-        self._reset = self._sample
+        self._reset, self._tangents = self._sample, self._sampled
         self.add_param("threshold")
         self._widths = (size, 1), (size,)
 
@@ -81,6 +81,10 @@ class SampleHold(Thresholded, ContinuousBlock):
     def _sample(self, t: float, x: Array) -> None:
         if self._mode > 0.5:
             x[:] = ports.vector(self, 0, self.inport_values[0], self.nstates)
+
+    def _sampled(self, t: float, x: Array, dx: Array, du: Sequence[Array]) -> Array:
+        """Return the tangents of the sample."""
+        return du[0] if self._mode > 0.5 else dx
 
 
 class Counter(Thresholded, FunctionBlock):

@@ -156,13 +156,97 @@ def test_two_jumps_at_once_of_which_one_moves_are_refused_with_their_names(sim):
     assert sim.gradient(bd, "x[0]", ["one.on"], T=2.0).gradient[0] == pytest.approx(1.0, abs=1e-9)
 
 
-def test_a_jump_at_a_tick_is_refused_with_its_name(sim):
+def pulsed(sim, what):
+    """A pulse that jumps where a clock ticks, which samples another signal, or one that the pulse changes."""
     bd = sim.blockdiagram()
-    hold, x = bd.ZOH(bd.clock(0.5, "s"), x0=0.0), bd.INTEGRATOR(name="x")
-    bd.connect(bd.STEP(T=1.0, name="one"), hold)
-    bd.connect(hold, x)
-    with pytest.raises(DiagramError, match=r"one jumps at t = 1, where a clock ticks"):
-        sim.gradient(bd, "x[0]", ["one.T"], T=2.0)
+    pulse = bd.PULSE(amplitude=2.0, period=2.0, width=0.4, delay=0.5, name="pulse")
+    x, area, cost = (bd.INTEGRATOR(name=name) for name in ("x", "area", "cost"))
+    wave, hold = bd.WAVEFORM("sine", freq=0.3, name="wave"), bd.ZOH(bd.clock(0.1, "s"), x0=0.0, name="hold")
+    bd.connect(pulse, x)
+    bd.connect(x, area)
+    bd.connect({"pulse": pulse, "x": x, "area": area}.get(what, wave), hold)
+    both = bd.PROD("**", name="both") if what == "product" else bd.SUM("++", name="both")
+    bd.connect(pulse if what in ("rates", "product") else x, both[0])
+    bd.connect(hold, both[1])
+    bd.connect(both, cost)
+    return bd
+
+
+@pytest.mark.parametrize("what", ["other", "rates"])
+def test_a_jump_at_a_tick_that_samples_something_else_is_in_the_derivative(sim, what):
+    """A pulse of 0.4 s each 2 s in a clock of 0.1 s was refused, whatever the clock sampled."""
+    names, run = ["pulse.delay", "pulse.amplitude"], {"T": 2.7, "rtol": 1e-8, "atol": 1e-10}
+    found = sim.gradient(pulsed(sim, what), "cost[0]", names, **run)
+    quick = cs.Simulation(engine="compiled", live=False)
+    bd = pulsed(quick, what)
+    wanted = [differenced(quick, bd, lambda out: out.x[-1, 2], name, 1e-3, **run) for name in names]
+    assert found.gradient == pytest.approx(wanted, abs=1e-6) and found.notes == []
+
+
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("pulse", "and hold samples what it changes, and only one"),
+        ("x", "and hold samples what it changes, and only one"),  # its rate
+        ("product", "and what is sampled makes the jump another one"),
+    ],
+)
+def test_a_jump_at_a_tick_is_refused_with_its_name_where_it_matters_which_comes_first(sim, what, told):
+    with pytest.raises(DiagramError, match=rf"pulse jumps at t = 0.5, where a clock ticks {told}"):
+        sim.gradient(pulsed(sim, what), "cost[0]", ["pulse.delay"], T=3.0)
+
+
+def swung(sim):
+    """Position and speed of an oscillator, held where it begins to rise, push it on."""
+    bd = sim.blockdiagram()
+    x, v = bd.INTEGRATOR(0.3, name="x"), bd.INTEGRATOR(0.0, name="v")
+    held, both, parts = bd.SAMPLEHOLD(0.1, x0=[0.2, 0.0], name="held"), bd.MUX(2), bd.DEMUX(2)
+    rate, spring, gain = bd.SUM("-+-"), bd.GAIN(4.0, name="spring"), bd.GAIN(0.7, name="gain")
+    wires = [(v, x), (x, both[0]), (v, both[1]), (both, held.u), (v, held.trigger), (held, parts), (x, spring)]
+    wires += [(spring, rate[0]), (bd.CONSTANT(1.0, name="given"), rate[1]), (parts[0], gain), (gain, rate[2])]
+    product, cost = bd.PROD("**"), bd.INTEGRATOR(name="cost")
+    for begin, end in [*wires, (rate, v), (parts[1], product[0]), (x, product[1]), (product, cost)]:
+        bd.connect(begin, end)
+    return bd, ["given.value", "gain.K", "spring.K", "held.threshold"]
+
+
+def counted(sim):
+    """What is held, less a fifth, and time are held anew; the trigger is of time alone."""
+    bd = sim.blockdiagram()
+    held, gain, new = bd.SAMPLEHOLD(0.2, name="held"), bd.GAIN(0.8, name="gain"), bd.SUM("++")
+    saw = bd.WAVEFORM("triangle", freq=0.23, amplitude=2.0, name="saw")
+    bd.connect(held, gain)
+    bd.connect(gain, new[0])
+    bd.connect(saw, new[1])
+    bd.connect(new, held.u)
+    bd.connect(bd.WAVEFORM("sine", freq=0.7, name="wave"), held.trigger)
+    bd.connect(held, bd.INTEGRATOR(name="cost"))
+    return bd, ["wave.freq", "saw.freq", "saw.amplitude", "gain.K", "held.threshold"]
+
+
+def caused(sim):
+    """A pulse has a ramp held, and what is held there has its area held, where it is large enough."""
+    bd = sim.blockdiagram()
+    pulse = bd.PULSE(period=1.7, width=0.4, delay=0.5, name="pulse")
+    x, area = bd.INTEGRATOR(0.1, name="x"), bd.INTEGRATOR(name="area")
+    first, second, both = bd.SAMPLEHOLD(0.5, name="first"), bd.SAMPLEHOLD(1.0, name="second"), bd.SUM("++")
+    wires = [(bd.CONSTANT(0.5, name="slope"), x), (x, area), (x, first.u), (pulse, first.trigger), (area, second.u)]
+    wires += [(first, second.trigger), (first, both[0]), (second, both[1]), (both, bd.INTEGRATOR(name="cost"))]
+    for begin, end in wires:
+        bd.connect(begin, end)
+    return bd, ["pulse.delay", "pulse.period", "slope.value"]
+
+
+@pytest.mark.parametrize("made", [swung, counted, caused])
+def test_samples_held_at_triggers_carry_derivatives_and_so_does_when_they_are_taken(sim, made):
+    """It was refused: how the states behind the event follow those before was not known."""
+    (bd, names), quick = made(sim), cs.Simulation(engine="compiled", live=False)
+    other, _ = made(quick)
+    run = {"T": 3.5, "watch": ["cost"], "rtol": 1e-8, "atol": 1e-10}
+    found = sim.gradient(bd, "cost[0]", names, **run)
+    wanted = [differenced(quick, other, lambda out: out.signal("cost[0]")[-1], name, 1e-3, **run) for name in names]
+    assert found.gradient == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+    assert found.notes == [] and len(found.events) >= 2
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from closed_states import ALL, STARTS, assert_rates_of_closure, state
 from closeness import assert_close
+from scipy.optimize import least_squares
 
 import cstormpy as cs
 from cstormpy.formulations import kim
+from cstormpy.loops import projection
 from cstormpy.loops.assembly import independent_rows
+from cstormpy.loops.closure import closure_of
 from cstormpy.mechanism.planar import uniform_rod
 
 
@@ -161,6 +166,22 @@ def test_what_cannot_be_closed_is_said():
         mech.without_loops().closure(q)
     with pytest.raises(cs.InvalidValue, match="redundancy: is of mechanisms with loops"):
         mech.without_loops().inverse_dynamics(q, qd, q, redundancy="force")
+
+
+def test_a_start_that_cannot_be_closed_is_given_up_where_what_is_left_is_least(monkeypatch):
+    """Three RRR legs with the first held went on for 416 evaluations, most of them beside the end."""
+    asked = []
+    monkeypatch.setattr(projection, "closure_of", lambda mech, q: asked.append(q) or closure_of(mech, q))
+    mech, q0 = cs.library.three_rrr(), np.random.default_rng(0).uniform(-3, 3, (2, 7))[1]
+    held = ["shoulder1", "elbow1", "wrist"]
+    with pytest.raises(cs.InvalidValue, match="cannot be closed") as said:
+        mech.project(q0, hold=held)
+    assert len(asked) < 100
+    left, q = re.search(r", (\S+) is left .* at q = \((.*)\), where", str(said.value)).groups()
+    q = np.array(q.split(", "), dtype=float)
+    least = least_squares(lambda free: mech.closure([*q0[:3], *free]), q[3:] + 0.01, xtol=1e-12, ftol=1e-12)
+    assert_close(q[3:], least.x, 2e-3)
+    assert_close(float(left), np.abs(least.fun).max(), 1e-3)
 
 
 def test_what_does_not_know_of_loops_is_refused_by_their_name_and_never_open_in_silence():

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import cstormpy as cs
 from cstormpy.mechanism import library
 from cstormpy.optimal import Effort, Problem
-from cstormpy.optimal.plotting import draw_frames, draw_joints, draw_torques
+from cstormpy.optimal.plotting import draw_frames, draw_joints, draw_mechanism, draw_torques
 
 
 @pytest.fixture
@@ -60,3 +60,17 @@ def test_a_free_body_is_seen(axes):
     """It has no lines; the picture was empty."""
     draw_frames(axes, body(), np.linspace([0.0] * 6, [0.5, 0.2, 0.0, 0.0, 0.0, 1.0], 5))
     assert [line.get_xydata().tolist() for line in axes.lines][-1] == [[0.5, 0.2]] and len(axes.lines) == 5
+
+
+def test_a_slide_without_extent_is_drawn_along_its_way():
+    """The poles of a cart stood beside one another with nothing that carried them."""
+    mech, q = library.cart_pole(), np.array([[0.5, 0.2], [-0.8, 1.0]])
+    frames, posture, plain = Figure().subplots(1, 3)
+    draw_frames(frames, mech, q)
+    draw_mechanism(posture, mech, q[1])
+    carts = mech.forward_kinematics(q)[:, 0, :3, 3]
+    for axes, cart in ((frames, carts[0]), (frames, carts[1]), (posture, carts[1])):
+        drawn = [np.array(line.get_xydata()) for line in axes.lines]
+        assert any(line.shape == (2, 2) and np.abs(line - [[0.0, 0.0], cart[:2]]).max() < 1e-12 for line in drawn)
+    draw_frames(plain, library.planar_2r(), q)
+    assert len(plain.lines) == 4

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from closed_states import STARTS
+from closeness import assert_close
 from unit_systems import in_units
 
 import cstormpy as cs
@@ -257,3 +258,88 @@ def test_what_explains_a_motion_is_the_same_model():
         assert found.undetermined == own.undetermined
         sizes = np.array([M, L, L, L, *8 * [M * L**2]])
         assert found.values / sizes == pytest.approx(own.values, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["cart_pole", "slider_crank"])
+def test_what_explains_turns_and_slides_is_the_same_model(name):
+    """The first fit weighed radians, metres and rates as numbers: values were off by 6e-4, noise by a half."""
+    truth = cs.library.get(name).with_drive(actuated=[])
+    truth = truth.with_parameters({f"{joint}.damping": 0.05 for joint in truth.names})
+    heavy = truth.links[1]
+    wrong = truth.with_parameters({f"{heavy.name}.mass": 1.4 * heavy.mass})
+    q0, qd0 = [0.5, -0.3, 0.0][: truth.n], [4.0, 0.0, 0.0][: truth.n]
+    q0, qd0 = truth.project(q0, qd0) if truth.loops else (q0, qd0)
+    sim = cs.Simulation(progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.HYBRIDDYNAMICS(truth, q0=q0, qd0=qd0, name="plant").q, bd.NULL())
+    out = sim.run(bd, T=0.3, log_dt=0.02, watch=["plant.q", "plant.qd"])
+    noise, tau = np.random.default_rng(0).normal(size=(2, len(out.t), truth.n)), np.zeros((len(out.t), truth.n))
+    q, qd = out.signal("plant.q") + 1e-3 * noise[0], out.signal("plant.qd") + 5e-3 * noise[1]
+    unknown, own = [f"{heavy.name}.mass", "*.damping"], None
+    for L, M, T in [(1.0, 1.0, 1.0), *POWERS_OF_TWO]:
+        there, scales = in_units(wrong, L, M, T)
+        log = {"t": out.t * T, "q": q * scales, "qd": qd * scales / T, "tau": tau}
+        found = cs.identify(there, log, unknown, form="output", max_step=0.05 * T)
+        values = found.values / np.array([M, *M * L**2 / T / scales**2])
+        noises = found.noise / np.array([*scales, *scales / T])
+        own = own or (values, noises)
+        assert values == pytest.approx(own[0], rel=1e-8) and noises == pytest.approx(own[1], rel=1e-8)
+
+
+@pytest.mark.parametrize("convention", ["standard", "modified"])
+@pytest.mark.parametrize("L", [1e-9, 1e-4, 1e4])
+def test_arms_are_told_by_tables_alike(L, convention):
+    """Offsets below 1e-10 m were none: an arm of a micrometre came back as another one, its torques off by 3e-6."""
+    turned = np.array([[0.6, 0.0, 0.8, 0.3], [0.48, 0.8, -0.36, -0.2], [-0.64, 0.6, 0.48, 0.1], [0.0, 0.0, 0.0, 1.0]])
+    poses = [turned, (0.0, 1e-5, 0.0), turned, turned]
+    joints = [cs.Revolute((0, 0.6, 0.8), point=(0.1, 0.0, 0.2)), cs.Revolute((0, 0.6, 0.8), point=(0.1, 0.0, 0.2))]
+    joints += [cs.Prismatic((0.6, 0.0, 0.8)), cs.Revolute((1, 0, 0), point=(0.0, 0.1, 0.0))]
+    links = [
+        cs.Link(f"link{k}", f"link{k - 1}" if k else None, joint, pose, 1.0 + k, (0.1, 0.2, 0.0), (0.01, 0.02, 0.02))
+        for k, (joint, pose) in enumerate(zip(joints, poses, strict=True))
+    ]
+    arm = cs.Mechanism(links, gravity=(0, 0, -9.81))
+    there, scales = in_units(arm, L, 1.0, 1.0)
+    table = there.to_dh(convention)
+    back = cs.Mechanism.from_dh(table.rows, convention, base=table.base, gravity=there.gravity)
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 4))
+    torques = back.inverse_dynamics(q * scales, qd * scales, qdd * scales) / L**2 * scales
+    assert_close(torques, arm.inverse_dynamics(q, qd, qdd), 1e-9)
+
+
+@pytest.mark.parametrize("units", MICRO_AND_HUGE)
+def test_bodies_of_mjcf_are_read_alike(units):
+    """Inertias of geoms by density, a slide, springs and a loop, in a file that is written in such units."""
+    mech, (there, scales) = mjcf(1.0, 1.0, 1.0), (mjcf(*units), np.array([1.0, 1.0, units[0], 1.0]))
+    L, M, T = units
+    start, rates, torques = np.array([[0.2, 0.3, 0.05, 0.4], [1.0, -1.0, 0.3, 0.2], [1.0, 0.0, 2.0, 0.0]])
+    q, qd = mech.project(start, rates)
+    found, found_rates = there.project(start * scales, rates * scales / T)
+    assert_close(found / scales, q, 1e-12)
+    assert_close(found_rates / scales * T, qd, 1e-12)
+    qdd = there.forward_dynamics(found, found_rates, torques * M * L**2 / T**2 / scales)
+    assert_close(qdd / scales * T**2, mech.forward_dynamics(q, qd, torques), 1e-9)
+
+
+def mjcf(L, M, T):
+    """An arm with a slide that is pinned to a rod, in units of which metre, kilogram and second are so many."""
+
+    def of(unit, *values):
+        return " ".join(repr(unit * value) for value in values)
+
+    return cs.Mechanism.from_mjcf(f"""<mujoco><compiler angle="radian"/>
+    <option gravity="0 {of(L / T**2, -9.81)} 0"/><default><geom density="{of(M / L**3, 1000.0)}"/></default><worldbody>
+    <body name="a" pos="{of(L, 0, 0.2, 0)}">
+      <joint axis="0 0 1" damping="{of(M * L**2 / T, 0.1)}" armature="{of(M * L**2, 0.02)}"/>
+      <geom type="capsule" fromto="{of(L, 0, 0, 0, 0.5, 0, 0)}" size="{of(L, 0.03)}"/>
+      <body name="b" pos="{of(L, 0.5, 0, 0)}">
+        <joint axis="0 0 1" stiffness="{of(M * L**2 / T**2, 3.0)}" springref="0.3"/>
+        <geom type="box" size="{of(L, 0.2, 0.02, 0.03)}" pos="{of(L, 0.2, 0, 0)}"/>
+        <body name="c" pos="{of(L, 0.4, 0, 0)}">
+          <joint type="slide" axis="1 0 0" damping="{of(M / T, 2.0)}" stiffness="{of(M / T**2, 20.0)}"/>
+          <geom type="sphere" size="{of(L, 0.05)}" mass="{of(M, 0.3)}"/>
+    </body></body></body>
+    <body name="rod" pos="{of(L, 0.6, 0.2, 0)}"><joint axis="0 0 1"/>
+      <geom type="cylinder" size="{of(L, 0.02, 0.3)}" euler="0 1.5707963267948966 0" pos="{of(L, 0.3, 0, 0)}"/></body>
+    </worldbody><equality><connect body1="c" body2="rod" anchor="0 0 0"/></equality></mujoco>""")

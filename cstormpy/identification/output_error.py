@@ -27,7 +27,7 @@ from cstormpy.identification.equations import LEAST_SHOWN, told
 from cstormpy.identification.log import LEAST_ROWS, Log
 from cstormpy.identification.unknowns import NONNEGATIVE, size_of
 from cstormpy.linkage.components import Component, LoopFrame, Shift, Term, find
-from cstormpy.linkage.scales import inertial_scales
+from cstormpy.linkage.scales import coordinate_scales, inertial_scales
 from cstormpy.loops.closed_motions import closed_motion, state_directions
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism.component_values import component_value, with_components
@@ -164,7 +164,7 @@ def fit_output(
 
 def _gone(search: _Search) -> tuple[Array, bool, str]:
     """Let a search go to its end; return the noise of each signal, whether that was reached, and why it ended."""
-    sigma = np.ones(search.stretches.wanted.shape[-1])
+    sigma = search.sizes()
     for k in range(FITS):
         success, message = search.go(sigma, SMALL if k else 0.0)
         before, sigma = sigma, search.noise(sigma)
@@ -347,6 +347,13 @@ class _Search:
             sizes[self.bodies.all] = 1.0
         lengths = np.linalg.norm(J, axis=0) * sizes
         return np.asarray(np.where(lengths > ROUNDING * lengths.max(initial=0.0), lengths, 1.0) / sizes)
+
+    def sizes(self) -> Array:
+        """Return ordinary sizes of the signals, (m,), by which the first fit weighs them: of rates by the fastest."""
+        units, wanted = coordinate_scales(self._given), self.stretches.wanted
+        rates = wanted[..., len(units) :]  # there may be none
+        fastest = float(np.abs(rates / units[: rates.shape[-1]]).max(initial=0.0)) or 1.0
+        return np.concatenate([units, fastest * units])[: wanted.shape[-1]]
 
     def noise(self, sigma: Array) -> Array:
         """Return the standard deviation of each signal: of what is left over, by how much of its noise that shows."""

@@ -36,6 +36,14 @@ ITERATIONS = 100
 STIFFEST = 1e9
 """Steps that are damped by more go nowhere."""
 
+LOOKED, NO_BETTER = 10, 1e-3
+"""Every so many steps it is asked whether a posture can be closed: not where no step of 1, in ordinary sizes of the
+coordinates, takes away more than this part of the squares of what is left open. Some that walk far, or leave a saddle,
+do so from steps of 0.003."""
+
+SETTLED = 8
+"""So many steps are taken to where what is left open is least, for the message."""
+
 STRAIGHT = 1.0
 """A step that turns joints by more [rad] goes by slopes that do not hold so far, and may end in another assembly."""
 
@@ -318,15 +326,23 @@ def _closing_all(
 
 
 def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """Return where damped Gauss-Newton steps in the mass metric lead from postures (N, n), and what is closed there."""
+    """Return where damped Gauss-Newton steps in the mass metric lead from postures (N, n), and what is closed there.
+
+    They end where what is left open is nearly least.
+    """
     q, units = _short(mech, starts, free), coordinate_scales(mech)[free]
     phi, A, size = _left(mech, q, free)
     damping = np.full(len(q), 1e-3)
     going = np.flatnonzero(np.isfinite(phi).all(axis=1) & np.isfinite(A).all(axis=(1, 2)))
-    shut = np.zeros(len(q), dtype=bool)
-    for _ in range(5 * ITERATIONS):
+    shut, before = np.zeros(len(q), dtype=bool), np.full(len(q), np.inf)
+    for k in range(5 * ITERATIONS):
         shut[going] = np.abs(phi[going]).max(axis=1, initial=0.0) <= SHUT * size[going]
         going = going[~shut[going] & (damping[going] < STIFFEST)]
+        if k % LOOKED == 0:
+            squares = (phi[going] ** 2).sum(axis=1)
+            slow, before[going] = going[squares > 0.5 * before[going]], squares
+            if len(slow):
+                going = np.setdiff1d(going, slow[_best(mech, q[slow], free)[1] <= NO_BETTER])
         if not len(going):
             break
         L = metric[going]
@@ -343,6 +359,30 @@ def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Arra
         on = going[nearer]
         q[on], phi[on], A[on], size[on] = (x[nearer] for x in (tried, left, slopes, length))
     return q, shut
+
+
+def _best(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Return steps (N, f) to where less is left open, and which part of its squares steps may take away at most, (N,).
+
+    The squares count with their curvature, and steps are of 1 at most in each of its directions.
+    """
+    found, units = closure_of(mech, q), coordinate_scales(mech)[free]
+    h = found.holonomic
+    rows = row_scales(mech)[h, None]
+    phi, A = found.residual()[:, h] / rows[:, 0], found.A[:, h][:, :, free] / rows * units
+    slopes = np.einsum("sm,smij->sij", phi / rows[:, 0], found.slopes()[:, h][:, :, free][..., free])
+    slopes *= units * units[:, None]
+    bent = np.swapaxes(A, 1, 2) @ A + 0.5 * (slopes + np.swapaxes(slopes, 1, 2))
+    steps, gains = np.zeros(A[:, 0].shape), np.full(len(q), np.inf)
+    known = np.flatnonzero(np.isfinite(bent).all(axis=(1, 2)))
+    values, axes = np.linalg.eigh(bent[known])
+    down = -_times(np.swapaxes(axes, 1, 2), _times(np.swapaxes(A, 1, 2), phi)[known])
+    within = np.abs(down) <= values
+    parts = np.where(within, down / np.where(within & (values > 0.0), values, 1.0), np.where(down < 0.0, -1.0, 1.0))
+    gain = (down * parts - 0.5 * values * parts**2).sum(axis=1)
+    gains[known] = 2.0 * gain / np.maximum((phi[known] ** 2).sum(axis=1), np.finfo(float).tiny)
+    steps[known] = units * _times(axes, parts)
+    return steps, gains
 
 
 def _short(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
@@ -363,6 +403,12 @@ def _left(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> tuple[Array, Arra
 
 def _left_open(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> InvalidValue:
     """Return the refusal of a posture from which no closed one is found, or where a constraint is not defined."""
+    for _ in range(SETTLED):  # to where what is left is least, as far as that is near
+        step, gain = _best(mech, q[None], free)
+        if not gain[0] <= NO_BETTER:
+            break
+        q = q.copy()
+        q[free] += step[0]
     found = closure_of(mech, q[None])
     h, A = found.holonomic, found.A[0]
     phi, at = found.residual()[0, h], f"q = ({', '.join(f'{x:.4g}' for x in q)})"

@@ -176,18 +176,28 @@ def to_dh(mech: Mechanism, convention: str = "standard") -> DHTable:
         F = np.concatenate([F, (F[-1] @ link.pose)[None]])
     z = np.array([T[:3, :3] @ _joint(link).axis for T, link in zip(F, links, strict=True)])
     p = np.array([T[:3, :3] @ _joint(link).point + T[:3, 3] for T, link in zip(F, links, strict=True)])
-    size = 1.0 + float(np.abs(F[:, :3, 3]).max()) + float(np.abs(p).max())
-    G, missed = _own(links, F, z, p, convention), FRAME_TOLERANCE
-    if _misfit(links, G, z, p, convention, size * missed) is not None:
-        G, missed = _on_normals(F, z, p, convention, size), REBUILT_TOLERANCE
-    bad = _misfit(links, G, z, p, convention, size * missed)
+    unit = _size(F, p)  # a power of 2: nothing is rounded
+    for lengths in (F[:, :3, 3], p):
+        lengths /= unit
+    G, missed = _own(links, F, z, p, convention, unit), FRAME_TOLERANCE
+    if _misfit(links, G, z, p, convention, missed) is not None:
+        G, missed = _on_normals(F, z, p, convention), REBUILT_TOLERANCE
+    bad = _misfit(links, G, z, p, convention, missed)
     if bad is not None:
         raise InvalidValue(
             f"joint {bad.joint_name!r}: its axis is so nearly parallel to a neighbour's that their common normal lies "
             "too far away; no table of Denavit and Hartenberg tells of this arm to nine digits"
         )
+    for lengths in (F[:, :3, 3], G[:, :3, 3]):
+        lengths *= unit
     rows = [_row(link, own, G[k], G[k + 1], convention) for k, (link, own) in enumerate(zip(links, F, strict=True))]
     return DHTable(rows, G[0].copy())
+
+
+def _size(F: Array, p: Array) -> float:
+    """Return a power of 2 that no coordinate of the frames and the points on axes exceeds, 1 where all are zero."""
+    largest = float(max(np.abs(F[:, :3, 3]).max(), np.abs(p).max()))
+    return 2.0 ** math.frexp(largest)[1] if largest else 1.0
 
 
 def _refuse_others(mech: Mechanism) -> None:
@@ -256,39 +266,42 @@ def _misfit(links: tuple[Link, ...], G: Array, z: Array, p: Array, convention: s
     return None
 
 
-def _own(links: tuple[Link, ...], F: Array, z: Array, p: Array, convention: str) -> Array:
-    """Return the links' own frames, and frame 0: that of the base where it fits, else with theta = d = 0."""
+def _own(links: tuple[Link, ...], F: Array, z: Array, p: Array, convention: str, unit: float) -> Array:
+    """Return the links' own frames, and frame 0: that of the base where it fits, else with theta = d = 0.
+
+    Lengths are in units of the arm's size.
+    """
     G = np.concatenate([np.eye(4)[None], F])
     if convention == "modified":
         first = parameters(G[1], convention)
-        if np.abs(transform(*first, convention) - G[1]).max() > FRAME_TOLERANCE * (1.0 + np.abs(G[1]).max()):
+        if np.abs(transform(*first, convention) - G[1]).max() > FRAME_TOLERANCE:
             G[0] = G[1]
         return G
     on_axis = np.abs(z[0] - (0.0, 0.0, 1.0)).max() <= FRAME_TOLERANCE and (
-        not _joint(links[0]).turns or np.abs(p[0, :2]).max() <= FRAME_TOLERANCE * (1.0 + np.abs(p[0]).max())
+        not _joint(links[0]).turns or np.abs(p[0, :2]).max() <= FRAME_TOLERANCE
     )
     if not on_axis:  # frame 0 on the axis of joint 1, with theta = d = 0: x as frame 1 has it
         joint = _joint(links[0])
         alpha = float(np.arctan2(joint.axis[1], joint.axis[2]))
-        a = -float(joint.point[0]) if joint.turns else 0.0
+        a = -float(joint.point[0]) / unit if joint.turns else 0.0
         G[0] = F[0] @ inverse_pose(transform(0.0, 0.0, a, alpha))
     return G
 
 
-def _on_normals(F: Array, z: Array, p: Array, convention: str, size: float) -> Array:
+def _on_normals(F: Array, z: Array, p: Array, convention: str) -> Array:
     """Return frames on the common normals of successive axes; free choices keep parameters zero."""
     n = len(F)
     x = _across(z[0], np.array([1.0, 0.0, 0.0]))
     origin = _foot(np.zeros(3), p[0], z[0])
     frames = [_frame(origin, x, z[0])]
     for k in range(1, n):
-        x, near, far = _common_normal(origin, x, (p[k - 1], z[k - 1]), (p[k], z[k]), size)
+        x, near, far = _common_normal(origin, x, (p[k - 1], z[k - 1]), (p[k], z[k]))
         origin = far
         frames.append(_frame(far, x, z[k]) if convention == "standard" else _frame(near, x, z[k - 1]))
     last = F[-1][:3, 3]
     if convention == "standard":
         foot = _foot(last, p[-1], z[-1])
-        if np.abs(last - foot).max() > PARALLEL_TOLERANCE * size:
+        if np.abs(last - foot).max() > PARALLEL_TOLERANCE:
             x = (last - foot) / np.linalg.norm(last - foot)
         return np.array([*frames, _frame(last if np.abs(last - foot).max() > 0.0 else foot, x, z[-1])])
     # Frame 0 is frame 1 at q = 0, and the last has the direction of x from the normal before it.
@@ -297,7 +310,7 @@ def _on_normals(F: Array, z: Array, p: Array, convention: str, size: float) -> A
 
 
 def _common_normal(
-    origin: Array, x: Array, a: tuple[Array, Array], b: tuple[Array, Array], size: float
+    origin: Array, x: Array, a: tuple[Array, Array], b: tuple[Array, Array]
 ) -> tuple[Array, Array, Array]:
     """Return the direction of the common normal from one axis to the next, and where it meets each.
 
@@ -310,10 +323,10 @@ def _common_normal(
         near = _foot(origin, p, z)
         far = _foot(near, r, w)
         gap = float(np.linalg.norm(far - near))
-        return (x, near, near) if gap <= PARALLEL_TOLERANCE * size else ((far - near) / gap, near, far)
+        return (x, near, near) if gap <= PARALLEL_TOLERANCE else ((far - near) / gap, near, far)
     normal = normal / sine
     t, s, gap = np.linalg.solve(np.column_stack([z, -w, normal]), r - p).tolist()
-    if abs(gap) <= PARALLEL_TOLERANCE * size:  # they meet: x turns as little as it can
+    if abs(gap) <= PARALLEL_TOLERANCE:  # they meet: x turns as little as it can
         return (-normal if normal @ x < -PARALLEL_TOLERANCE else normal), p + t * z, r + s * w
     return (-normal if gap < 0.0 else normal), p + t * z, r + s * w
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.linkage.skeleton import Skeleton, skeleton
+from cstormpy.linkage.skeleton import Drawing, Skeleton, skeleton
 from cstormpy.optimal.joints import turning
 
 if TYPE_CHECKING:
@@ -115,13 +115,22 @@ def draw_frames(axes: Any, mech: Mechanism, q: Array) -> None:
     for k, posture in enumerate(q):
         shade = 0.15 + 0.85 * k / max(len(q) - 1, 1)
         look = {"color": "tab:blue", "alpha": shade}
-        lines = [line for link in shape.place(shape.poses(posture)).lines for line in link]
+        drawing = shape.place(shape.poses(posture))
+        lines = [line for link in drawing.lines for line in link]
+        for way in _ways_slid(shape, drawing):
+            axes.plot(way @ shape.right, way @ shape.up, linewidth=1.0, color="0.5", alpha=shade)
         for line in lines:
             axes.plot(line @ shape.right, line @ shape.up, linewidth=1.5, **look)
         if not lines:  # bodies that reach nowhere, as a free one: where they are
             places = mech.forward_kinematics(posture)[:, :3, 3]
             axes.plot(places @ shape.right, places @ shape.up, "o", **look)
     _name_directions(axes, shape)
+
+
+def _ways_slid(shape: Skeleton, drawing: Drawing) -> list[Array]:
+    """Return the lines (2, 3) along which links have slid that have no length of their own, as a cart."""
+    without = [i for i, joint in enumerate(shape.joints) if joint.symbol.rail and not drawing.lines[i]]
+    return [np.stack([drawing.anchors[i], drawing.joints[i]]) for i in without]
 
 
 def _name_directions(axes: Any, shape: Skeleton) -> None:
@@ -158,6 +167,8 @@ def draw_mechanism(axes: Any, mech: Mechanism, q: ArrayLike) -> None:
     drawing = shape.place(shape.poses(posture))
     plane = np.column_stack([shape.right, shape.up])
     _draw_ground(axes, drawing.joints[shape.order[0]] @ plane, 0.05 * shape.reach)
+    for way in _ways_slid(shape, drawing):
+        axes.plot(*(way @ plane).T, color="0.55", linewidth=1.5, zorder=0)
     for i in shape.order:
         for line in drawing.lines[i]:
             axes.plot(*(line @ plane).T, color="0.55", linewidth=7, solid_capstyle="round", zorder=1)

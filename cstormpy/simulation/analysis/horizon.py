@@ -33,6 +33,8 @@ from cstormpy.simulation.tableaus import explicit_method
 
 #: A fixed step that ends so close to the end of a segment, as part of its length, ends there: as in the stepper.
 _CRUMB = 1e-9
+#: Numbers that differ by a smaller part are the same.
+_ROUNDED = 1e-9
 #: Steps taken at once.
 _ROOM = 2048
 
@@ -107,6 +109,10 @@ class _TangentRun(LocatingRun):
         self.notes: list[str] = []
         #: The state before the event that is being dealt with, and which detectors have fired.
         self._fired: tuple[Array, list[int]] | None = None
+        #: Whether a jump at which the run stands waits for what is due at the same time.
+        self._waits = False
+        #: How the inputs of those that write these into states followed the parameters then, by their number.
+        self._sampled: dict[int, list[Array]] = {}
         self._stale = False
         self._owned = {id(slot): (id(b), port) for b, port, slot in self.diagram.outputs}
         self._differentiate(from_blocks)
@@ -262,9 +268,28 @@ class _TangentRun(LocatingRun):
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
         self._stale, self._fired = True, (x, fired)
+        self._sampled = self._tangents_of_inputs(t, x, fired, jumped)
         before = self._noted()
         super()._event(t, x, fired, jumped)
         self._tell_noted(before)
+
+    def _tangents_of_inputs(self, t: float, x: Array, fired: list[int], jumped: bool) -> dict[int, list[Array]]:
+        """Return how the inputs that events write into states follow the parameters (size, k), as the time does too."""
+        detectors = self.simstate.crossing_detectors
+        found = {i: detectors[i][0] for i in fired if _samples(detectors[i][0])}
+        if not found:
+            return {}
+        self._look_beyond(jumped)
+        self._bounds()
+        shift, before = self._shifted()
+        self.steps_of.evaluate(t, x, self.dx + shift[:, None] * before if shift.any() else self.dx, shift)
+        return {i: [self._tangent_of(slot).T.copy() for slot in d.block._inport_slots] for i, d in found.items()}
+
+    def _shifted(self) -> tuple[Array, Array]:
+        """Return by how much the parameters delay where the run stands, and the rates before it."""
+        if self._delay is not None:
+            return self._delay
+        return np.zeros(len(self.dx)) if self._moves is None else self._moves, self._rate_before
 
     def _noted(self, again: bool = True) -> dict[tuple[str, str], Any]:
         """Return what laws of controllers have noted, by block and what it is."""
@@ -288,13 +313,10 @@ class _TangentRun(LocatingRun):
             self._tell_noted({}, again=False)
         self._renew()
         self._bounds()
-        shift = np.zeros(len(self.dx)) if self._moves is None else self._moves
-        before = self._rate_before
-        if self._delay is not None:
-            shift, before = self._delay
+        shift, before = self._shifted()
         x, fired = (self.x, []) if self._fired is None else self._fired
         self._fired = None
-        if shift.any() or not np.array_equal(x, self.x):
+        if shift.any() or self._sampled or not np.array_equal(x, self.x):
             self.dx = self._carried(x, self.dx + shift[:, None] * before if shift.any() else self.dx, fired)
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
             self.dx = self.dx - shift[:, None] * after
@@ -306,14 +328,20 @@ class _TangentRun(LocatingRun):
 
     def _carried(self, x: Array, dx: Array, fired: list[int]) -> Array:
         """Return how the states behind an event follow the parameters, from x and dx before; blocks may reset some."""
-        if np.array_equal(x, self.x):
+        sampled, self._sampled = self._sampled, {}
+        if np.array_equal(x, self.x) and not sampled:
             return dx
         parts, now, dx = dict(self.diagram.continuous), x.copy(), dx.copy()
-        for detector, _ in (self.simstate.crossing_detectors[i] for i in fired):
+        for i in fired:
+            detector, _ = self.simstate.crossing_detectors[i]
             if getattr(detector, "tangents", None) is None:
                 continue
             part = parts[detector.block]
             before = now[part].copy()
+            if i in sampled:
+                dx[:, part] = detector.tangents(self.t, before, dx[:, part].T, sampled[i]).T
+                now[part] = self.x[part]
+                continue
 
             def reset(detector: Any = detector, before: Array = before) -> Array:
                 after = before.copy()
@@ -334,13 +362,68 @@ class _TangentRun(LocatingRun):
     # declared jumps
 
     def _boundary(self, sources: list[Any]) -> None:
-        """Do what is due; where a jump that comes earlier or later shifts the states, by f⁻ − f⁺ for that time."""
-        self._moves = moved_jump(self, [s for s in sources if is_jump(s)], _ticks(sources))
-        if self._moves is not None:
+        """Do what is due; where a jump that comes earlier or later shifts the states, by f⁻ − f⁺ for that time.
+
+        Ticks at the same time, which do not move, come before it.
+        """
+        jumps = [s for s in sources if is_jump(s)]
+        moves = moved_jump(self, jumps, _clocks(sources))
+        if moves is not None and len(jumps) < len(sources):
+            apart = self._leap()
+            self._waits = True
+            super()._boundary([s for s in sources if not is_jump(s)])
+            self._waits, sources = False, jumps
+            self._refuse_worked(jumps, apart)
+        if moves is not None:
             self._bounds()
             _, self._rate_before, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
+        self._moves = moves
         super()._boundary(sources)
         self._moves = None
+
+    def _look_beyond(self, jumped: bool) -> None:
+        super()._look_beyond(jumped)
+        if self._waits:
+            self.diagram.latest = self.t - JUMP_WIDTH * float(np.spacing(self.t))
+
+    def _leap(self) -> Array:
+        """Return by how much the rates jump where a source does, zero where that is rounding."""
+        self._bounds()
+        before = self.steps_of.rate_at(self.t, self.x)
+        self.steps_of.bounds[:] = self.t + JUMP_WIDTH * float(np.spacing(self.t)), math.inf
+        after = self.steps_of.rate_at(self.t, self.x)
+        return np.where(_same(before, after), 0.0, after - before)
+
+    def changed_by_a_jump(self, clocks: list[Clock], moves: Array) -> list[str]:
+        """Return which blocks that sample at a jump sample what it changes, also by coming earlier or later."""
+        sampling = [(b, slot) for clock in clocks for b in clock.blocklist for slot in b._inport_slots]
+        if not sampling:
+            return []
+        later, s = moves[:, None] * self._leap(), self.steps_of
+        s.evaluate(self.t, self.x, self.dx)
+        beyond = s.out.copy()
+        self._bounds()
+        tangents: list[Array] = []
+        for dx in (self.dx, self.dx - later):
+            s.evaluate(self.t, self.x, dx)
+            tangents.append(s.dout.copy())
+        found: list[str] = []
+        for b, slot in sampling:
+            first, shape = self.program.columns[self._owned[id(slot)]]
+            at = slice(first, first + int(np.prod(shape)))
+            before, after = (part[:, at] for part in tangents)
+            if not _same(s.out[at], beyond[at]).all() or not np.array_equal(before, after):
+                found.append(str(b.name))
+        return list(dict.fromkeys(found))
+
+    def _refuse_worked(self, jumps: list[Any], before: Array) -> None:
+        """Refuse jumps that a tick at the same time makes larger or smaller."""
+        if not _same(self._leap(), before).all():
+            names = " and ".join(str(b.name) for b in jumps)
+            raise DiagramError(
+                f"gradient: {names} jumps at t = {self.t:.9g}, where a clock ticks and what is sampled makes the jump "
+                "another one: there is no derivative; move one of them a little"
+            )
 
     def _renew(self) -> None:
         """Take the numbers and sampled states that the blocks have now."""
@@ -356,9 +439,9 @@ class _TangentRun(LocatingRun):
     # ticks
 
     def _serve(self, sources: list[Any]) -> None:
-        clocks = [s for s in sources if isinstance(s, Clock)]
+        clocks = _clocks(sources)
         if self.t == self.start_time:
-            moved_jump(self, [s for s in sources if is_jump(s)], False)  # which is noted
+            moved_jump(self, [s for s in sources if is_jump(s)], [])  # which is noted
         if clocks or any(hold.live for hold in self.diagram.holds.values()):
             self.diagram.sample(clocks, self.t, self.x)
             self._bounds()
@@ -466,8 +549,18 @@ class _TangentRun(LocatingRun):
         )
 
 
-def _ticks(sources: list[Any]) -> bool:
-    return any(isinstance(s, Clock) for s in sources)
+def _same(a: Array, b: Array) -> Any:
+    """Tell which numbers are the same up to rounding."""
+    return np.abs(a - b) <= _ROUNDED * (np.abs(a) + np.abs(b))
+
+
+def _clocks(sources: list[Any]) -> list[Clock]:
+    return [s for s in sources if isinstance(s, Clock)]
+
+
+def _samples(detector: Any) -> bool:
+    """Tell whether an event writes inputs into states."""
+    return getattr(detector, "by_inputs", False) and detector.tangents is not None
 
 
 def _number(value: Array) -> Any:

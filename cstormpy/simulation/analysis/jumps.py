@@ -252,7 +252,7 @@ def _jump_time(block: Any, t: float) -> Callable[[], float] | None:
     return lambda: float((k + corner() + block.phase) / block.freq)
 
 
-def moved_jump(run: Any, jumping: list[Any], ticks: bool) -> Array | None:
+def moved_jump(run: Any, jumping: list[Any], clocks: list[Any]) -> Array | None:
     """Return how the time of a jump follows the parameters (k,), None where it does not, or nothing jumps.
 
     Parameters
@@ -261,13 +261,13 @@ def moved_jump(run: Any, jumping: list[Any], ticks: bool) -> Array | None:
         Which stands just before the jump.
     jumping : list
         The sources that have declared it.
-    ticks : bool
-        Whether a clock ticks at the same time.
+    clocks : list
+        Those that tick at the same time.
 
     Raises
     ------
     DiagramError
-        Something else is done at the same time, so that there is no derivative.
+        Something else is done at the same time, and the jump changes it, so that there is no derivative.
     """
     tuned = {id(entry.block) for entry in run.parameters.entries}
     readers = {id(b): _jump_time(b, run.t) for b in jumping if id(b) in tuned}
@@ -288,8 +288,10 @@ def moved_jump(run: Any, jumping: list[Any], ticks: bool) -> Array | None:
             "earlier or later has a derivative on one side only, and is left out"
         )
         return None
-    if any(not np.array_equal(row, moves[0]) for row in moves) or ticks:
-        others = "" if len(leaping) > 1 else ", where a clock ticks"
+    apart = any(not np.array_equal(row, moves[0]) for row in moves)
+    sampling = [] if apart else run.changed_by_a_jump(clocks, moves[0])
+    if apart or sampling:
+        others = f", where a clock ticks and {' and '.join(sampling)} samples what it changes" if sampling else ""
         raise DiagramError(
             f"gradient: {names} jump{'s' * (len(leaping) == 1)} at t = {run.t:.9g}{others or ', together'}, and "
             "only one of both moves with the parameters: there is no derivative; move one of them a little"

@@ -311,9 +311,10 @@ class Analysis:
         """Return the cost of a run, and its derivative to parameters through the steps that the run takes.
 
         Steps of an adaptive solver count as fixed. A zero crossing on the way, as a law's change of phase, comes
-        earlier or later with the parameters; what that does is in the derivative. One that resets states is refused.
-        So is what a jump of a STEP, PIECEWISE, WAVEFORM or PULSE does by coming earlier or later. That of a FUNCTION,
-        or of a source of your own, is not in it; `notes` tells of those.
+        earlier or later with the parameters; what that does is in the derivative, as are the samples of a SAMPLEHOLD.
+        One by which a block of your own resets states is refused. What a jump of a STEP, PIECEWISE, WAVEFORM or PULSE
+        does by coming earlier or later is in it too; where a clock ticks at the same time and samples what it changes,
+        it is refused. That of a FUNCTION, or of a source of your own, is not in it; `notes` tells of those.
 
         Parameters
         ----------

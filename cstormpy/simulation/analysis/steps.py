@@ -64,10 +64,14 @@ class Steps:
         """Return the time that the blocks are given."""
         return float(min(max(t, self.bounds[0]), self.bounds[1]))
 
-    def evaluate(self, t: float, x: Array, dx: Array) -> tuple[int, Array, Array]:
-        """Return the status, rates and their tangents at a point; `out` and `dout` hold the signals and theirs."""
+    def evaluate(self, t: float, x: Array, dx: Array, dt: Array | None = None) -> tuple[int, Array, Array]:
+        """Return the status, rates and their tangents at a point; `out` and `dout` hold the signals and theirs.
+
+        `dt` (k,) are those of the time; it stands still unless they are given.
+        """
         rate, drate = np.zeros(x.size), np.zeros((len(dx), x.size))
-        status = self._call(t, x, rate, np.zeros(len(dx)), dx, self.dz, self.dp, self.dout, drate)
+        still = np.zeros(len(dx)) if dt is None else dt
+        status = self._call(t, x, rate, still, dx, self.dz, self.dp, self.dout, drate)
         return status, rate, drate
 
     def rate_at(self, t: float, x: Array) -> Array:

@@ -174,7 +174,8 @@ class Analysis:
         -------
         DiagramStepper
             ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands. `reset` takes
-            up numbers of blocks that have been set since.
+            what `run` takes as ``start``, and up numbers of blocks that have been set since; its outputs are those with
+            the inputs as they are wired there.
 
         Examples
         --------

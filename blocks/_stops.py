@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ class Stops:
         Of the stop of each joint [N m/rad, N/m], [N m s/rad, N s/m].
     joints : list of str, optional
         The joints that have stops; all with position limits unless given.
-    depth : float
-        How far into a stop its damper acts in full [rad, m].
+    depth : float or array_like, (n,)
+        How far into the stop of each joint its damper acts in full [rad, m].
     driven : ndarray of int, optional
         Coordinates at which a torque can act; at all unless given.
 
@@ -49,13 +49,13 @@ class Stops:
         stiffness: ArrayLike = 1e4,
         damping: ArrayLike = 100.0,
         joints: Any = None,
-        depth: float = 0.01,
+        depth: ArrayLike = 0.01,
         driven: NDArray[np.int64] | None = None,
     ) -> None:
         self.where = _limited(mech, joints, driven)
         self.stiffness = each_joint(stiffness, mech, "stiffness")
         self.damping = each_joint(damping, mech, "damping")
-        self.depth = checks.positive(depth, "depth")
+        self.depth = each_joint(depth, mech, "depth", checks.positive)
         self.read(mech)
 
     def read(self, mech: Mechanism) -> None:
@@ -72,7 +72,7 @@ class Stops:
         tau = stop_torque(q, qd, self.low, self.high, self.stiffness, self.damping, self.depth)
         for k, angle in self.turns:
             own = slice(k, k + 3)
-            stop = turn_stop_torque(q[own], qd[own], angle, self.stiffness[k], self.damping[k], self.depth)
+            stop = turn_stop_torque(q[own], qd[own], angle, self.stiffness[k], self.damping[k], self.depth[k])
             tau = np.concatenate([tau[:k], tau[own] + stop, tau[k + 3 :]])
         return tau
 
@@ -134,11 +134,13 @@ def _limited(mech: Mechanism, joints: Any, driven: NDArray[np.int64] | None) -> 
     return chosen
 
 
-def each_joint(value: Any, mech: Mechanism, what: str) -> Array:
+def each_joint(
+    value: Any, mech: Mechanism, what: str, check: Callable[[Any, str], float] = checks.nonnegative
+) -> Array:
     """Return one number for each coordinate, none of them negative."""
     if is_single(value):
-        return np.full(mech.n, checks.nonnegative(value, what))
+        return np.full(mech.n, check(value, what))
     array = finite_array(value, what, (mech.n,), "one for each joint of q")
     for name, number in zip(mech.names, array.tolist(), strict=True):
-        checks.nonnegative(number, f"joint {name!r}: {what}")
+        check(number, f"joint {name!r}: {what}")
     return array

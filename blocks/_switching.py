@@ -16,6 +16,11 @@ from cstormpy.kernels.roots import TINY
 from cstormpy.signals.limits import SHARES, either, narrowest
 from cstormpy.signals.logic import compared
 
+#: So many times as far beyond a border as a signal that chatters there by rounding may be where it rests.
+_RESTING = 2.0**6
+#: Part of the size of a signal that is no rounding any more.
+_ROUNDING = 2.0**-40
+
 
 class Kinked(Ported):
     """A block whose output has a kink where its input passes a border: a step of an integration ends there.
@@ -48,9 +53,10 @@ class Kinked(Ported):
         """
         return all(np.size(value) <= SHARES for value in self.inport_values)  # type: ignore[attr-defined]
 
-    def leave_off(self) -> None:
+    def leave_off(self, fast: bool) -> bool:
         """Look for the kinks no longer: a signal that rests at a border passes it to and fro by rounding."""
         self._looking = 0.0
+        return True
 
     def _looked_for(self, t: float, u: Sequence[Any], *x: Any, which: int) -> Any:
         return self._looking * self._border(t, u, *x, which=which) + (1.0 - self._looking)
@@ -68,12 +74,16 @@ class Switching(Ported):
     """A block that is in one of several modes, and changes it where its input leaves that of the mode.
 
     Between two events it goes by the mode that it has decided on, so that no stage of a step sees the output jump.
-    Where nothing is located the input says at each evaluation which mode it is.
+    Where nothing is located the input says at each evaluation which mode it is. Where the input has chattered about a
+    border, as one that rests there passes it by rounding, the mode stays until it has left it by more than that.
     """
 
     _locate = True
     _located = _begins = False
     _mode: float | Array = 0.0
+    #: How far beyond a border the mode still stays, and the signal has been where the mode has changed last.
+    _rest = 0.0
+    _beyond = 0.0, 0.0
 
     def _decided(self, u: Sequence[Any]) -> Any:
         """Return the mode that the inputs want: a number, or one for each element."""
@@ -85,13 +95,27 @@ class Switching(Ported):
 
     def _leaving(self, t: float, u: Sequence[Any]) -> Any:
         """Return the margin, which is never zero: on the border the sign is that of what the inputs decide there."""
-        margin = self._margin(t, u)
+        margin = self._margin(t, u) + self._rest
         stays = narrowest(either(self._decided(u) - self._mode == 0.0, TINY, -TINY))
         return margin + either(margin == 0.0, stays, 0.0)
+
+    def _size(self, u: Sequence[Any]) -> Any:
+        """Return how large the numbers are of which the margin is a difference, in its unit."""
+        return self._mode
+
+    def leave_off(self, fast: bool) -> bool:
+        """Stay in a mode up to a little beyond its border; tell whether rounding explains that the input leaves it.
+
+        It does not where it goes on leaving it, or no longer so `fast` as what is different at each evaluation.
+        """
+        reach = max(self._beyond)
+        self._rest = _RESTING * reach
+        return fast and reach <= _ROUNDING * max(1.0, float(np.max(np.abs(self._size(self.inport_values)))))  # type: ignore[attr-defined]
 
     def start(self, simstate: Any) -> None:
         """Begin a run: let it look for where the mode changes."""
         super().start(simstate)  # type: ignore[misc]
+        self._rest, self._beyond = 0.0, (0.0, 0.0)
         self._begins, self._located = True, self._locate and hasattr(simstate, "declare_crossing_event")
         if self._located:
             Crossing(
@@ -116,7 +140,9 @@ class Switching(Ported):
         self._mode, self._begins = mode if mode.ndim else float(mode), False
 
     def _switch(self, t: float) -> None:
-        self._set(self.inport_values)  # type: ignore[attr-defined]
+        u = self.inport_values  # type: ignore[attr-defined]
+        self._set(u)
+        self._beyond = self._beyond[1], abs(float(self._margin(t, u)))
 
     def memory(self) -> dict[str, Any]:
         """Return what a continued run needs: the mode."""
@@ -141,6 +167,9 @@ class Thresholded(Switching):
 
     def _decided(self, u: Sequence[Any]) -> Any:
         return compared(self._signal(u), self.threshold, self._compared[1])
+
+    def _size(self, u: Sequence[Any]) -> Any:
+        return self._signal(u)
 
     def _margin(self, t: float, u: Sequence[Any]) -> Any:
         return (2.0 * self._mode - 1.0) * (self._signal(u) - self.threshold)

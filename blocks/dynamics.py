@@ -252,10 +252,10 @@ class HybridDynamics(Changing, ContinuousBlock):
         return found.states, found.joints
 
     def memory(self) -> dict[str, list[float]]:
-        """Return what a continued run needs, each if there is one: the drive; the push as link, point and force."""
+        """Return what a continued run needs: the drive, if there are several; the push as link, point and force."""
         found = {} if len(self._drives) == 1 else {"drive": [self._mode, self._waiting, float(self._wanted)]}
         if self._pushed is None:
-            return found
+            return {**found, "push": []}
         link, point, force = self._pushed
         return {**found, "push": [float(link), *point.tolist(), *force.tolist()]}
 
@@ -264,7 +264,8 @@ class HybridDynamics(Changing, ContinuousBlock):
         if "drive" in memory:
             self._mode, self._waiting, wanted = memory["drive"]
             self._wanted = int(wanted)
-        if "push" in memory:
+        self._pushed = None
+        if memory.get("push"):
             link, *numbers = memory["push"]
             self.push(int(link), numbers[3:], numbers[:3])
 

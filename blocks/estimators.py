@@ -183,7 +183,7 @@ class Kalman(_Estimator, SampledBlock):
         return self.C @ estimate + self.D @ ports.vector(self, 0, u[0], self.B.shape[1])
 
 
-class EKF(_Estimator, SampledBlock):
+class EKF(bases.Mechanical, _Estimator, SampledBlock):
     r"""Positions and rates of a mechanism, from its torques and what is measured: an extended Kalman filter.
 
     :states: 2n + 4n², and one more with ``held=True``
@@ -203,7 +203,7 @@ class EKF(_Estimator, SampledBlock):
     :class:`Kalman`. Torques are taken to be held over a period of the clock. Where a run re-centres the rotation vector
     of a ball joint or of a free body, the estimate follows; of a closed mechanism it misses closure by as much as the
     measurement. Torques that follow from the estimate go through a ZOH of this clock to the plant and to the filter,
-    with ``held=True``, as in :class:`Kalman`.
+    with ``held=True``, as in :class:`Kalman`. Tunable is ``mech``.
 
     Examples::
 
@@ -273,10 +273,11 @@ class EKF(_Estimator, SampledBlock):
         driven = bool(mechanism.actuated)
         made = ports.options(type(self), blockargs, self.inlabels if driven else self.inlabels[1:], states=begin.size)
         super().__init__(ticks, x0=begin, feedthrough=True, **made)
-        self._mech, self._size, self._substeps = mechanism, 2 * n, count
+        self._size, self._substeps = 2 * n, count
         self._driven = np.flatnonzero(mechanism.actuated_mask)
         self.C, self.Q, self.R = c, noise, error
         self._widths = (len(self._driven), len(c)) if driven else (len(c),), (2 * n,)
+        self._begin(mechanism, "mech")
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
         mech, h, ahead = self._mech, self.T / self._substeps, estimate

@@ -144,7 +144,7 @@ class JointLimit(bases.Mechanical, FunctionBlock):
         \text{where that pushes back, else } 0.
 
     The largest angle of a ball has a stop too: e is that of its rotation vector's length, and the torque is along the
-    vector, with stiffness and damping of its first coordinate.
+    vector, with stiffness, damping and depth of its first coordinate.
 
     A stop pushes and never pulls, and its damper sets in over the depth h, so that nothing jumps at the touch: no event
     is needed. With a stiff stop the steps of an integration are short while it is touched.
@@ -177,7 +177,7 @@ class JointLimit(bases.Mechanical, FunctionBlock):
         stiffness: ArrayLike = 1e4,
         damping: ArrayLike = 100.0,
         joints: Sequence[str] | None = None,
-        depth: float = 0.01,
+        depth: ArrayLike = 0.01,
         all: bool = False,
         **blockargs: Any,
     ) -> None:
@@ -191,8 +191,9 @@ class JointLimit(bases.Mechanical, FunctionBlock):
         :type damping: float or array_like
         :param joints: names of the joints that have stops; all with position limits unless given
         :type joints: list, optional
-        :param depth: how far into a stop its damper acts in full [rad, m], defaults to 0.01
-        :type depth: float
+        :param depth: how far into each stop its damper acts in full [rad, m]; one for all, or one for each joint of q,
+            defaults to 0.01
+        :type depth: float or array_like
         :param all: whether the output has the torques of all joints, defaults to False
         :type all: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`

@@ -251,6 +251,9 @@ class Relay(Switching, FunctionBlock):
     def _decided(self, u: Sequence[Any]) -> Any:
         return hysteresis(ports.signal(self, 0, u[0]), self.switch_on, self.switch_off, self._mode)
 
+    def _size(self, u: Sequence[Any]) -> Any:
+        return ports.signal(self, 0, u[0])
+
     def _margin(self, t: float, u: Sequence[Any]) -> Any:
         given = ports.signal(self, 0, u[0])
         return narrowest(either(self._mode > 0.5, given - self.switch_off, self.switch_on - given))

@@ -178,6 +178,9 @@ class Compare(Switching, FunctionBlock):
     def _decided(self, u: Sequence[Any]) -> Any:
         return compared(*self._sides(u), self._how)
 
+    def _size(self, u: Sequence[Any]) -> Any:
+        return self._sides(u)[0]
+
     def _margin(self, t: float, u: Sequence[Any]) -> Any:
         left, right = self._sides(u)
         holds = left - right if self._how[0] == ">" else right - left

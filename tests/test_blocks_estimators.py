@@ -204,6 +204,44 @@ def test_the_extended_filter_estimates_closed_mechanisms(engine):
     assert error[0].max() > 0.05 and error[-1].max() < 2e-3, error.max(axis=1)
 
 
+def summed_estimate(engine, mech="acrobot"):
+    """Return a diagram that integrates the estimate of a filter beside a plant."""
+    bd = (sim := cs.Simulation(engine=engine, live=False, progress=False)).blockdiagram()
+    plant, torque = bd.HYBRIDDYNAMICS("acrobot", q0=[0.4, -0.2], name="plant"), bd.CONSTANT(0.7, name="torque")
+    ekf = bd.EKF(bd.clock(H), mech, Q=1e-4, R=1e-3, x0=[0.3, -0.1, 0, 0], P0=0.1, name="ekf")
+    bd.connect(torque, plant.tau, ekf.tau)
+    bd.connect(plant.q, ekf.measured)
+    bd.connect(ekf, bd.INTEGRATOR(np.zeros(4), name="sum"))
+    return sim, bd
+
+
+def heavy(factor):
+    mech = library.acrobot()
+    return mech.with_parameters({"forearm.mass": factor * mech.links[1].mass})
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_the_mechanism_of_a_filter_is_tuned_as_that_of_a_plant(engine):
+    """Its numbers had no names: "ekf.forearm.mass" was refused, and "forearm.mass" was the plant's alone."""
+    at, options = heavy(1.0).links[1].mass, {"T": 0.2, "rtol": 1e-10, "atol": 1e-12}
+    sim, bd = summed_estimate(engine)
+    exact = [
+        sim.gradient(bd, "sum:x_1", [name], **options).gradient[0] for name in ("ekf.forearm.mass", "forearm.mass")
+    ]
+    both, alone = [], []
+    for factor in (1.001, 0.999):
+        bd["ekf"].mech, bd["plant"].mech = heavy(factor), heavy(1.0)
+        alone.append(sim.run(bd, **options).x[-1])
+        other_sim, other = summed_estimate(engine, heavy(factor))
+        np.testing.assert_allclose(other_sim.run(other, **options).x[-1], alone[-1], rtol=1e-13)
+        bd["plant"].mech = heavy(factor)
+        both.append(sim.run(bd, **options).x[-1])
+    for found, (more, less) in zip(exact, (alone, both), strict=True):
+        assert found == pytest.approx((more[5] - less[5]) / (0.002 * at), rel=1e-5)
+    with pytest.raises(InvalidValue, match="the ports are those of joints shoulder, elbow"):
+        bd["ekf"].mech = "pendulum"
+
+
 def test_a_step_of_a_motion_has_its_exact_derivative():
     """That of a linear oscillator is the exponential, to the order of the method; of an acrobot, as differences say."""
     K = np.array([[3.0, 1.0], [0.5, 2.0]])

@@ -13,6 +13,7 @@ import bdsim.block
 import numpy as np
 import pytest
 from simulations import ours, plain
+from unit_systems import in_units
 
 import cstormpy as cs
 from cstormpy.blocks.dynamics import HybridDynamics
@@ -244,6 +245,31 @@ def test_stops_are_the_formula():
     assert stops.test_output([-1.05, 0.6], [-2.0, 0.0])[0] == pytest.approx([5.0 + 0.5 * 5.0 * 2.0, -1.0])
 
 
+@ENGINES
+def test_each_stop_has_a_depth_of_its_own(engine):
+    """One number was rad for the hinge and mm for the track: a plant told in mm could not move as the one in m."""
+    units = np.array([1e3, 1.0])  # with masses as they are, forces are in mN and torques in mN mm
+    stiffness, damping, depth = np.array([800.0, 60.0]), np.array([20.0, 3.0]), np.array([0.05, 0.2])
+    in_m, in_mm = crane(actuated=[]).with_gravity((0, 0, 0)), in_units(crane(actuated=[]), 1e3, 1.0, 1.0)[0]
+    runs = []
+    for mech, length in ((in_m, np.ones(2)), (in_mm.with_gravity((0, 0, 0)), units)):
+        sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+        bd = sim.blockdiagram()
+        work = length.max() ** 2
+        stops = {
+            "stiffness": stiffness * work / length**2,
+            "damping": damping * work / length**2,
+            "depth": depth * length,
+        }
+        bd.HYBRIDDYNAMICS(mech, q0=np.array([1.0, 0.0]) * length, qd0=np.array([5.0, 0.0]) * length, stops=stops)
+        out = sim.run(bd, T=0.8, rtol=1e-9, atol=1e-11)
+        runs.append(out.x[-1] / np.tile(length, 2))
+        assert out.x[:, 0].max() > 2.05 * length[0] and out.x[:, 1].max() > 0.6
+    np.testing.assert_allclose(runs[1], runs[0], atol=1e-5)
+    every = JointLimit(crane(), stiffness=0.0, damping=[5.0, 1.0], depth=[0.1, 2.0])
+    assert every.test_output([2.05, 1.5], [2.0, 3.0])[0] == pytest.approx([-0.5 * 5.0 * 2.0, -0.5 * 1.0 * 3.0])
+
+
 def test_a_stop_never_pulls_and_never_jumps():
     rng = np.random.default_rng(5)
     q, qd = rng.uniform(-1.2, 1.2, 4000), rng.uniform(-30, 30, 4000)
@@ -306,6 +332,8 @@ def test_a_trolley_bounces_and_loses_what_the_damper_takes(make):
         ({"stiffness": [1.0]}, ShapeError, "stiffness"),
         ({"damping": [1.0, -1.0]}, InvalidValue, "'hinge': damping"),
         ({"depth": 0.0}, InvalidValue, "depth"),
+        ({"depth": [0.1, 0.0]}, InvalidValue, "joint 'hinge': depth: expected a positive number"),
+        ({"depth": [0.1]}, ShapeError, "depth"),
         ({"all": "yes"}, InvalidType, "all"),
     ],
 )

@@ -270,6 +270,73 @@ def test_a_signal_that_rests_at_a_limit_ends_no_run(engine):
     assert sim.gradient(bd, "total:x_0", ["gain.K"], T=2.0).gradient[0] == pytest.approx(2.0, abs=1e-9)
 
 
+def rests_at(block_of, engine, freq, port=0, border=0.0, leaves=0.0, T=1.0):
+    """Return a run of a switch whose signal is at its border but for rounding, until it rises from 0.7 s on."""
+    bd = (sim := simulation(engine)).blockdiagram()
+    noise = bd.FUNCTION(lambda a, b, t: a * a + b * b - 1.0 + border + leaves * np.maximum(t - 0.7, 0.0), nin=3)
+    for k, phase in enumerate((0.0, 0.25)):
+        bd.connect(bd.WAVEFORM("sine", freq=freq, phase=phase), noise[k])
+    bd.connect(bd.TIME(), noise[2])
+    block = block_of(bd)
+    for k in range(block.nin):
+        bd.connect(noise if k == port else bd.CONSTANT(1.0), block[k])
+    bd.connect(block, bd.INTEGRATOR(name="total"))
+    return sim.run(bd, T=T)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    ("made", "arguments", "port", "border", "freq"),
+    [
+        ("COMPARE", (">", 0.0), 0, 0.0, 0.3),
+        ("RELAY", (2.0, 2.0), 0, 2.0, 5.0),
+        ("SWITCH", (-1.0,), 1, -1.0, 2.0),
+        ("MULTISWITCH", (2,), 0, 0.5, 0.3),
+        ("QUANTIZER", (0.25,), 0, 0.625, 0.3),
+        ("COUNTER", (), 0, 0.0, 1.0),
+    ],
+)
+def test_a_signal_that_rests_at_a_border_ends_no_run(made, arguments, port, border, freq, engine):
+    """It passed the border to and fro by rounding; that was refused as chattering, of most of these in both engines."""
+    out = rests_at(lambda bd: getattr(bd, made)(*arguments), engine, freq, port, border)
+    assert out.status == "finished", out.message
+    if made in ("SWITCH", "MULTISWITCH"):  # of equal signals
+        assert out.x[-1, 0] == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_what_has_rested_at_a_border_switches_where_it_leaves_it(engine):
+    out = rests_at(lambda bd: bd.COMPARE(">", 0.0), engine, 1.0, leaves=1.0)
+    assert out.status == "finished"
+    late = np.searchsorted(out.t, 0.7 + 1e-9)
+    assert max(t for t, _ in out.events) < 0.7 + 1e-9
+    assert out.x[-1, 0] - out.x[late, 0] == pytest.approx(1.0 - out.t[late], abs=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("speed", [1e3, 1.0, 1e-3, 1e-6])
+def test_a_sliding_mode_is_refused_at_any_speed(speed, engine):
+    bd = (sim := simulation(engine)).blockdiagram()
+    x, relay = bd.INTEGRATOR(0.3 * speed, name="x"), bd.RELAY(0.0, 0.0, on=-speed, off=speed, name="relay")
+    bd.connect(x, relay)
+    bd.connect(relay, x)
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and out.message.startswith("relay: 4 events within") and len(out.events) < 10
+    assert out.t[-1] == pytest.approx(0.3, abs=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_noise_that_is_no_rounding_is_refused(engine):
+    """Of a millionth: what a switch makes of it is not for the run to say."""
+    bd = (sim := simulation(engine)).blockdiagram()
+    noise, above = bd.FUNCTION(lambda t: 1e-6 * np.sin(1e14 * t)), bd.COMPARE(">", 0.0, name="above")
+    bd.connect(bd.TIME(), noise)
+    bd.connect(noise, above)
+    bd.connect(above, bd.INTEGRATOR(name="total"))
+    out = sim.run(bd, T=2.0)
+    assert out.status == "failed" and out.message.startswith("above: ") and "chatters" in out.message
+
+
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_what_the_first_tick_brings_switches(engine):
     """Blocks that switch stayed where they were before the first tick, whatever it sampled, for the whole run."""

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import lsq_linear
 
 import cstormpy as cs
 from cstormpy.errors import InvalidValue, UnknownName
@@ -146,3 +147,58 @@ def test_a_loop_with_limits_of_torque_is_brought_to_rest(start):
     np.testing.assert_allclose(qd, 0.0, atol=1e-9)
     tau = np.clip(30.0 * (np.array([1.0, 0.0]) - q), -15.0, 15.0)
     np.testing.assert_allclose(arm.inverse_dynamics(q, qd, qd), tau, atol=1e-7)
+
+
+def wound_up(sim, x0):
+    """Return a lag under a PI law whose integrator has limits: y' = i + 0.5 e - 3 y, i' = e, e = 2 - y, |i| <= 1."""
+    bd = sim.blockdiagram()
+    y, i, e, rate = bd.INTEGRATOR(name="y"), bd.INTEGRATOR(x0, min=-1.0, max=1.0, name="i"), bd.SUM("+-"), bd.SUM("+++")
+    p, d = bd.GAIN(0.5), bd.GAIN(-3.0)
+    bd.connect(bd.CONSTANT(2.0, name="wanted"), e[0])
+    bd.connect(y, e[1], d)
+    bd.connect(e, i, p)
+    for k, term in enumerate((p, d, i)):
+        bd.connect(term, rate[k])
+    bd.connect(rate, y)
+    return bd
+
+
+@pytest.mark.parametrize("x0", [0.0, 1.0, -1.0])
+def test_an_integrator_may_stay_at_its_limit(sim, x0):
+    """None was found but from the limit, and there one that is none, at which the integrator would leave it."""
+    point = sim.trim(bd := wound_up(sim, x0))
+    assert point.success and point.x[1] == 1.0
+    np.testing.assert_allclose(point.x[0], 2.0 / 3.5, rtol=1e-12)
+    out = sim.run(bd, T=1.0, start=point.x)
+    np.testing.assert_allclose(out.x, np.tile(point.x, (len(out.x), 1)), atol=1e-9)
+    # from the limit to one within, where another value is wanted
+    free = sim.trim(bd, inputs=["wanted"], outputs={"y": 0.2})
+    assert free.success
+    np.testing.assert_allclose([*free.x, *free.u], [0.2, 0.6, 0.2], atol=1e-9)
+
+
+def test_an_integrator_that_is_only_pushed_ends_at_its_limit(sim):
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(-0.3), i := bd.INTEGRATOR(min=-4.0, max=5.0, name="i"))
+    bd.connect(i, bd.LTI_SISO([2.0], [1.0, 1.0], name="lag"))
+    point = sim.trim(bd)
+    assert point.success and point.x[0] == -4.0
+    np.testing.assert_allclose(sim.run(bd, T=60.0).x[-1], point.x, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_states_with_limits_rest_where_a_potential_is_least(sim, seed):
+    """x' = b - Q x within limits stays where the quadratic form is least in the box, as scipy's lsq_linear finds it."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    root = np.triu(rng.normal(size=(n, n)), 1) + np.diag(rng.uniform(0.5, 2.0, n))
+    Q, b = root.T @ root, rng.choice([0.3, 3.0, 30.0]) * rng.normal(size=n)
+    low, high = -rng.uniform(0.0, 1.0, n), rng.uniform(0.0, 1.0, n)
+    bd = sim.blockdiagram()
+    x, rate = bd.INTEGRATOR(rng.uniform(low, high), min=low, max=high, name="x"), bd.FUNCTION(lambda x: b - Q @ x)
+    bd.connect(x, rate)
+    bd.connect(rate, x)
+    point = sim.trim(bd)
+    assert point.success
+    least = lsq_linear(root, np.linalg.solve(root.T, b), (low, high), method="bvls", tol=1e-14).x
+    np.testing.assert_allclose(point.x, least, atol=1e-8)

@@ -321,3 +321,83 @@ def test_a_number_that_is_refused_leaves_a_stepper_as_it_was(value, says):
         bd.blocknames["law"].set_param("pd.kp", 20.0)
         stepper.reset()
         np.testing.assert_array_equal(stepper.step(u, 0.1), expected)
+
+
+def both_steppers(sim, bd, inputs, outputs, **options):
+    """Return a stepper and one of copies side by side."""
+    return sim.stepper(bd, inputs, outputs, **options), sim.batch_stepper(bd, inputs, outputs, count=3, **options)
+
+
+def test_a_reset_takes_what_a_run_starts_at(tmp_path):
+    """It refused a state that a run had saved, its file and the run itself, which `sim.stepper` took."""
+    sim, bd = led()
+    out = sim.run(bd, T=0.7)
+    on = sim.run(bd, T=0.3, start=out, solver="RK4", dt=0.1, watch=["plant.q", "motion.q"])
+    expected = np.column_stack([on.signal("plant.q"), on.signal("motion.q")])
+    out.state.save(tmp_path / "here.json")
+    for start in (out, out.state, tmp_path / "here.json", str(tmp_path / "here.json")):
+        one, many = both_steppers(sim, bd, (), ["plant.q", "motion.q"])
+        np.testing.assert_array_equal(one.reset(start), expected[0])
+        assert one.t == 0.7 and np.array_equal(one.x, out.x[-1])
+        np.testing.assert_array_equal(
+            many.reset(start, where=[True, False, True]), [expected[0], many.look()[1], expected[0]]
+        )
+        np.testing.assert_array_equal(many.t, [0.7, 0.0, 0.7])
+        for row in expected[1:]:
+            np.testing.assert_allclose(one.step([], 0.1), row, atol=1e-13)
+            np.testing.assert_allclose(many.step(np.zeros((3, 0)), 0.1)[::2], [row, row], atol=1e-13)
+        one.reset(start, 0.2)
+        assert one.t == 0.2
+        assert one.reset()[0] == -1.2 and one.t == 0.0
+    np.testing.assert_allclose(many.reset({"plant": [0.1, 0.2, 0.3, 0.4]})[:, :2], [[0.1, 0.2]] * 3)
+
+
+def test_a_saved_state_that_is_refused_leaves_a_stepper_as_it_was():
+    """Of a push, for which a stepper has no place, nothing stays in the block."""
+    sim, bd = led()
+    plant = bd.blocknames["plant"]
+    pushed = sim.run(bd, T=0.2, at={0.1: lambda: plant.push("forearm", [1.0, 2.0, 0.0])}).state
+    other = sim.run(pushed_four_bar(sim.blockdiagram()), T=0.1).state
+    for stepper in both_steppers(sim, bd, (), ["plant.q"]):
+        y, x, t = stepper.reset(), stepper.x, np.copy(stepper.t)
+        for state, says in ((pushed, "of another form"), (other, "has 4 states, the saved state 6")):
+            with pytest.raises(CstormError, match=says):
+                stepper.reset(state)
+            np.testing.assert_array_equal(stepper.x, x)
+            np.testing.assert_array_equal(stepper.t, t)
+        np.testing.assert_array_equal(stepper.reset(), y)
+
+
+def test_a_reset_sees_the_inputs_as_they_are_wired_there():
+    """Its outputs were those of the torque that the law gave where the stepper was made."""
+    sim, bd = led()
+    gain = bd.GAIN(3.0, name="thrice")
+    bd.connect(bd.blocknames["law"].tau, gain)
+    start = [-0.7, 0.9, 0.2, -0.4]
+    for stepper in both_steppers(sim, bd, ["plant.tau", "thrice"], ["thrice", "law.tau"]):
+        for x in (start, {"plant": start}, None):
+            run = sim.run(bd, T=0.01, start=x, watch=["thrice", "law.tau"])
+            expected = [run.signal("thrice")[0, 0], run.signal("law.tau")[0, 0]]
+            np.testing.assert_allclose(
+                np.atleast_2d(stepper.reset(x)), [expected] * len(np.atleast_1d(stepper.t)), rtol=1e-14
+            )
+
+
+def test_inputs_that_follow_from_one_another_are_all_as_wired():
+    """A constant that had been set since, and what follows from it, were as when the stepper was made."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    a, b, late = bd.CONSTANT(2.0, name="a"), bd.GAIN(3.0, name="b"), bd.STEP(T=0.5, name="late")
+    c, y, x = bd.SUM("+++", name="c"), bd.GAIN(10.0, name="y"), bd.INTEGRATOR(1.0, name="x")
+    bd.connect(a, b)
+    for k, block in enumerate((b, late, x)):
+        bd.connect(block, c[k])
+    bd.connect(c, y, x)
+    for inputs in (["a", "b", "c", "late"], ["c", "b", "late", "a"], ["late", "b", "a"]):
+        a.value = 2.0
+        for stepper in both_steppers(sim, bd, inputs, ["y"]):
+            for value in (2.0, -1.5):
+                a.value = value
+                for t, jumped in ((0.0, 0.0), (0.75, 1.0)):
+                    expected = 10.0 * (3.0 * value + jumped + 4.0)
+                    np.testing.assert_allclose(np.ravel(stepper.reset([4.0], t)), expected, rtol=1e-15)

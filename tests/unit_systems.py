@@ -42,6 +42,8 @@ def _tell(joint, units, length, work, T):
         each = joint["limits"] if isinstance(joint["limits"], list) else [joint["limits"]]
         for k, limits in enumerate(each):
             for key in (limits or {}).keys() & of_limits.keys():
-                limits[key] = (np.array(limits[key]) * of_limits[key][k]).tolist()
+                low_high = np.atleast_1d(limits[key])  # None where there is no limit
+                told = [None if end is None else float(end * of_limits[key][k]) for end in low_high]
+                limits[key] = told if np.ndim(limits[key]) else told[0]
     for key in {"point", "pitch"} & joint.keys():
         joint[key] = np.multiply(joint[key], length).tolist()

@@ -133,7 +133,9 @@ def pulse(t: float, begin: float, end: float, smooth: bool) -> float:
     return where((t >= begin) & (t < end), height, 0.0)
 
 
-def stop_torque(q: Array, qd: Array, low: Array, high: Array, stiffness: Array, damping: Array, depth: float) -> Array:
+def stop_torque(
+    q: Array, qd: Array, low: Array, high: Array, stiffness: Array, damping: Array, depth: Array | float
+) -> Array:
     """Return the torques of spring-damper stops at the limits of joints, which push and never pull.
 
     With e = q − q_high above, q − q_low below, else 0:
@@ -150,7 +152,7 @@ def stop_torque(q: Array, qd: Array, low: Array, high: Array, stiffness: Array, 
         Limits; infinities where there are none.
     stiffness, damping : ndarray, (m,)
         k [N m/rad or N/m] and d [N m s/rad or N s/m].
-    depth : float
+    depth : float or ndarray, (m,)
         h [rad or m].
 
     Examples

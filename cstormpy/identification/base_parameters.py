@@ -20,6 +20,7 @@ from cstormpy.loops.assembly import independent_rows
 from cstormpy.loops.closed_motions import random_motions
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.sensitivity.torque_rates import torque_rates
+from cstormpy.values import frozen
 
 #: A column that lies in the span of those before it but for this part of its length depends on them.
 DEPENDENT = 1e-8
@@ -128,10 +129,12 @@ def _excited(mech: Mechanism, unknowns: Unknowns) -> Array:
 
     It is that of torques and unknowns in parts of their sizes.
     """
-    rng = np.random.default_rng(0)
     freedoms = mech.n - (len(independent_rows(mech)) if mech.loops else 0)
     samples = 20 + 4 * len(unknowns.parts) // max(1, freedoms)
-    q, qd, qdd = random_motions(mech, samples, rng)
+    if ("random motions", samples) not in mech.memo:  # closed ones are searched for
+        motions = random_motions(mech, samples, np.random.default_rng(0))
+        mech.memo["random motions", samples] = tuple(map(frozen, motions))
+    q, qd, qdd = mech.memo["random motions", samples]
     W = equations_of(mech, q).reduced(torque_rates(mech.tree, unknowns.parts, q, qd, qdd)) * unknowns.sizes
     return np.asarray(np.linalg.qr(W.reshape(-1, len(unknowns.parts)), mode="r"))
 

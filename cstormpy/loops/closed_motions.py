@@ -11,7 +11,7 @@ from cstormpy.errors import InvalidValue
 from cstormpy.linkage.scales import coordinate_scales, falling_of
 from cstormpy.loops.assembly import CLOSED, OPENED
 from cstormpy.loops.closure import LEAST, closure_of, constraint_names, ends_of
-from cstormpy.loops.projection import project, row_scales
+from cstormpy.loops.projection import by_short_vectors, project, row_scales
 
 if TYPE_CHECKING:
     from cstormpy.linkage.linkage import Linkage
@@ -110,12 +110,14 @@ def _refuse_gap(mech: Linkage, off: Array, scale: float, what: str, verb: str, a
 
 def _random_postures(mech: Linkage, q: Array) -> Array:
     """Return closed postures that are reached from some (N, n) and where constraints are not nearly dependent."""
+    every = np.ones(mech.n, dtype=bool)
+    q = by_short_vectors(mech, q, every)
     found, units, rows = closure_of(mech, q), coordinate_scales(mech), row_scales(mech)
     h = found.holonomic
     for _ in range(LONG_WAY):
         step = _least(mech, found.A[:, h], found.residual()[:, h], h)
         longest = np.abs(step / units).max(axis=1, keepdims=True)
-        q = q - step * np.minimum(1.0, FURTHEST / np.maximum(longest, FURTHEST))
+        q = by_short_vectors(mech, q - step * np.minimum(1.0, FURTHEST / np.maximum(longest, FURTHEST)), every)
         found = closure_of(mech, q)
     values = np.linalg.svd(found.A * units / rows[:, None], compute_uv=False)
     largest = values.max(axis=1, initial=0.0, keepdims=True)

@@ -330,7 +330,7 @@ def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Arra
 
     They end where what is left open is nearly least.
     """
-    q, units = _short(mech, starts, free), coordinate_scales(mech)[free]
+    q, units = by_short_vectors(mech, starts, free), coordinate_scales(mech)[free]
     phi, A, size = _left(mech, q, free)
     damping = np.full(len(q), 1e-3)
     going = np.flatnonzero(np.isfinite(phi).all(axis=1) & np.isfinite(A).all(axis=(1, 2)))
@@ -352,7 +352,7 @@ def _closing(mech: Linkage, starts: Array, free: NDArray[np.bool_], metric: Arra
         step = (L @ np.swapaxes(W, 1, 2) @ np.linalg.solve(S, -phi[going, :, None]))[..., 0]
         tried = q[going]
         tried[:, free] += step / np.maximum(1.0, np.abs(step / units).max(axis=1, initial=0.0))[:, None]
-        tried = _short(mech, tried, free)
+        tried = by_short_vectors(mech, tried, free)
         left, slopes, length = _left(mech, tried, free)
         nearer = ((left * left).sum(axis=1) < (phi[going] ** 2).sum(axis=1)) & np.isfinite(slopes).all(axis=(1, 2))
         damping[going] = np.maximum(damping[going] * np.where(nearer, 0.1, 10.0), 1e-15)
@@ -385,7 +385,7 @@ def _best(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> tuple[Array, Arra
     return steps, gains
 
 
-def _short(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
+def by_short_vectors(mech: Linkage, q: Array, free: NDArray[np.bool_]) -> Array:
     """Return the same postures (N, n) by rotation vectors that are not too long."""
     return np.array([shortened(mech, row, free, LONGEST) for row in q]) if mech.ball_starts else q.copy()
 

@@ -21,6 +21,8 @@ _CAUSED = 200
 #: Where among the last so many events at least so many are of one block, and so fast that more than these are ahead, a
 #: run has no end.
 _IN_A_ROW, _OF_ONE, _EVENTS_IN_VAIN = 1000, 100, 5e5
+#: Of a block that has left off, which chatters slower for that, so small a part of them.
+_OF_RESTING = 0.02
 
 
 class Event(tuple[float, str]):
@@ -69,8 +71,8 @@ def states_left(diagram: Diagram, states: dict[Any, Any]) -> Array:
     return np.concatenate([part for _, part in parts]) if parts else np.zeros(0)
 
 
-def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float) -> None:
-    """Refuse events of the block that had the last one, if they have come too often to reach the end of the run."""
+def chatter_of(events: Sequence[tuple[float, str]], t: float) -> tuple[int, float] | None:
+    """Return how many events in how short a time show that the block of the last one chatters; None where none do."""
     (newest, name), scale = events[-1], max(1.0, abs(t))
     times = [newest]
     for when, block in reversed(events):
@@ -80,14 +82,31 @@ def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float) ->
             times.append(when)
     for count, span in _CHATTER:
         if len(times) >= count and newest - times[count - 1] <= span * scale:
-            raise DiagramError(
-                f"{name}: {count} events within {newest - times[count - 1]:.3g} s at t = {t:.9g}; the signal "
-                "chatters about zero: give the switch a hysteresis, or let the event move the state away"
-            )
+            return count, newest - times[count - 1]
+    return None
+
+
+def chatters_still(left_off: float, t: float) -> bool:
+    """Tell whether a block that has left off for chattering does so again at once."""
+    return t - left_off <= _CHATTER[0][1] * max(1.0, abs(t))
+
+
+def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float, rests: bool = False) -> None:
+    """Refuse events of the block that had the last one, if they have come too often to reach the end of the run.
+
+    Of one that `rests`, as it has left off for chattering, fewer are endured.
+    """
+    name, found = events[-1][1], chatter_of(events, t)
+    if found is not None:
+        raise DiagramError(
+            f"{name}: {found[0]} events within {found[1]:.3g} s at t = {t:.9g}; the signal "
+            "chatters about zero: give the switch a hysteresis, or let the event move the state away"
+        )
     if len(events) % _IN_A_ROW == 0:
         (first, _), (last, _) = events[-_IN_A_ROW], events[-1]
         own = len({when for when, block in events[-_IN_A_ROW:] if block == name})
-        if own >= _OF_ONE and (end - last) * own > _EVENTS_IN_VAIN * (last - first):
+        most = _EVENTS_IN_VAIN * (_OF_RESTING if rests else 1.0)
+        if own >= _OF_ONE and (end - last) * own > most * (last - first):
             ahead = (end - last) * own / (last - first)
             raise DiagramError(
                 f"{name}: {own} events within {last - first:.3g} s at t = {t:.9g}, and {ahead:.2g} ahead; the "

@@ -22,7 +22,15 @@ from cstormpy.errors import BlockError, CstormError
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.events import Event, at_bounds, refuse_chatter, refuse_endless, states_left
+from cstormpy.simulation.events import (
+    Event,
+    at_bounds,
+    chatter_of,
+    chatters_still,
+    refuse_chatter,
+    refuse_endless,
+    states_left,
+)
 from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import Observation, Recording
@@ -74,6 +82,7 @@ class Run:
         self.error: CstormError | None = None
         self.events: list[Event] = []
         self.steps = 0
+        self._left_off: dict[Any, float] = {}  # when blocks have left off that chattered by rounding
         self._caused = 0  # events, one after the other, at the time of the present one
         #: What Ctrl-C does.
         self.interrupts = Interrupts()
@@ -397,15 +406,20 @@ class Run:
             self._observe(at_boundary=True)
 
     def _refuse_chatter(self, t: float, fired: list[Any]) -> None:
-        """Refuse events that come too fast; kinks that do so are left to the steps, as nothing jumps there."""
+        """Refuse events that come too fast, unless by rounding, where blocks leave off.
+
+        Kinks are left to the steps, as nothing jumps there. A switch stays on its side until its signal has moved by
+        more than rounding, which that of a sliding mode does at once: that it chatters all the same is refused.
+        """
+        leave_off: list[Any] = [getattr(getattr(d, "block", None), "leave_off", None) for d in fired]
+        left_off = max([self._left_off.get(leave, -math.inf) for leave in leave_off])
         try:
-            refuse_chatter(self.events, t, self.end)
+            refuse_chatter(self.events, t, self.end, left_off > -math.inf)
         except CstormError:
-            leave_off: list[Any] = [getattr(getattr(d, "block", None), "leave_off", None) for d in fired]
-            if None in leave_off:
+            fast = chatter_of(self.events, t) is not None and not chatters_still(left_off, t)
+            if None in leave_off or not all([leave(fast) for leave in leave_off]):
                 raise
-            for leave in leave_off:
-                leave()
+            self._left_off.update(dict.fromkeys(leave_off, t))
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         handler = getattr(block, "event_handler", None) or getattr(block, "on_event", None)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import Array, real_array, real_number
+from cstormpy.arrays import Array, real_array
 from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import batch_caller
@@ -62,6 +62,8 @@ class BatchStepper:
         self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), state.size, self._u0.size)
         signals = program.routine.outputs["out"]
         self._signals = _Rows(program, "y", [signals[k] for k in found.seen], state.size, self._u0.size)
+        wired = [signals[k] for k in found.wired]
+        self._wired = _Rows(program, "wired", wired, state.size, self._u0.size, 0.0)
         self._closing = None
         if program.closing is not None:
             shut, status = list(program.closing.outputs["xd"]), program.closing.status
@@ -93,34 +95,45 @@ class BatchStepper:
         """The states, in an array of their own."""
         return self._x[: self.count].copy()
 
-    def reset(self, x: ArrayLike | None = None, t: float | None = None, where: Any = None) -> Array:
-        """Go back to the start, all or some, with the inputs as they are wired; return the outputs of all.
+    def reset(self, x: Any = None, t: float | None = None, where: Any = None) -> Array:
+        """Go back to the start, all or some, with the inputs as they are wired there; return the outputs of all.
 
         Numbers of blocks that have been set since are taken up here, by all copies, and not between steps.
 
         Parameters
         ----------
-        x : array_like, optional
-            States (n,), or a row for each that is reset; those of the start unless given.
+        x : array_like, dict, SavedState, result or path, optional
+            States (n,) or as in `stepper`, for all that are reset, or a row for each; those of the start unless given.
         t : float, optional
         where : array of bool (count,), optional
             Which are reset; all unless given.
         """
-        begin = float(self._found.first[0]) if t is None else real_number(t, "reset: t")
-        rows = np.arange(self.count) if where is None else np.flatnonzero(_mask(where, self.count))
+        rows: Any = slice(self.count) if where is None else np.flatnonzero(_mask(where, self.count))
         n = self._x.shape[1]
         before = self._t, self._x, self._u
-        with self._found.numbers_read("batch_stepper"):
-            state = self._found.first_state() if x is None else real_array(x, "reset: x", (n,), (len(rows), n))
+        shapes = (n,), (self.count if where is None else rows.size, n)
+        with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as (begin, state):
             if self._diagram.closed:
                 state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
             self._t, self._x, self._u = (each.copy() for each in before)
             self._x[rows], self._u[rows], self._t[rows] = state, self._u0, begin
             try:
+                self._enter_wired(rows)
                 return self.look()
             except BlockError:
                 self._t, self._x, self._u = before
                 raise
+
+    def _enter_wired(self, rows: Any) -> None:
+        """Let inputs of some rows be as they are wired, which may follow from one another."""
+        found = np.zeros_like(self._u)
+        for _ in self.inputs:
+            self._fill_lanes()
+            self._wired.fill(self._t, self._x, self._u, found)
+            wired = found[rows]
+            if (wired == self._u[rows]).all():
+                break
+            self._u[rows] = wired
 
     def step(self, u: ArrayLike, dt: float) -> Array:
         """Hold the inputs for a time, and return the outputs after it, a row for each copy.

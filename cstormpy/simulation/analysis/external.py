@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -28,14 +28,16 @@ from cstormpy.simulation.analysis.model import (
     places_of,
 )
 from cstormpy.simulation.analysis.parameters import take_up
-from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
+from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_ports
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.given_arguments import check_numbers
-from cstormpy.simulation.named_states import state_vector
+from cstormpy.simulation.named_states import numbers, state_vector
 from cstormpy.simulation.recording import find_signals
+from cstormpy.simulation.runner import RunState
+from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
 _FLOAT64 = np.dtype(np.float64)
@@ -55,11 +57,13 @@ class SteppedByOthers:
         What was given of that state; the rest is as the blocks say.
     u0 : ndarray
         The inputs there, as they are wired.
-    places, seen : ndarray
-        Where the inputs stand among the numbers of the program, if they do, and the outputs among its signals.
+    places, seen, wired : ndarray
+        Where the inputs stand among the numbers of the program, if they do, and among its signals the outputs, and what
+        is wired where the inputs enter.
     """
 
     diagram: Diagram
+    simstate: RunState
     program: Program
     first: tuple[float, Array]
     start: Any
@@ -69,19 +73,32 @@ class SteppedByOthers:
     states: tuple[str, ...]
     places: NDArray[np.int64]
     seen: NDArray[np.int64]
-
-    def first_state(self) -> Array:
-        """Return the state where it begins, with the numbers that the blocks have now."""
-        bd = self.diagram.bd
-        return state_vector(bd, self.start, np.array(bd.getstate0(), dtype=float), "reset: x")
+    wired: NDArray[np.int64]
 
     @contextlib.contextmanager
-    def numbers_read(self, who: str) -> Iterator[None]:
-        """Read the numbers of all blocks anew, as a run does at its start; where that or what follows fails, do not."""
+    def begun(
+        self, x: Any, t: float | None, who: str, checked: Callable[[Any], Array]
+    ) -> Iterator[tuple[float, Array]]:
+        """Yield the time and the state of a reset, of what users say of them, with the numbers of all blocks read anew.
+
+        What is not said is as where it began; an array is yielded as it is `checked`. Where this or what follows fails,
+        all stays as it was.
+        """
         program, bd = self.program, self.diagram.bd
-        before = program.p.copy(), program.n.copy()
+        x = opened(x, "reset: x")
+        saved = isinstance(x, SavedState)
+        begin = real_number(t, "reset: t") if t is not None else x.t if saved else float(self.first[0])
+        before, arrays = SavedState.of(self.diagram, *self.first, 0.0) if saved else None, (program.p, program.n)
+        kept = [each.copy() for each in arrays]
         check_numbers(bd.blocklist)
         try:
+            if saved:
+                x = x.restore(self.diagram, self.simstate, "reset: x")
+            elif x is None or isinstance(x, Mapping):
+                first = state_vector(bd, self.start, np.array(bd.getstate0(), dtype=float), "reset: x")
+                x = state_vector(bd, x, first, "reset: x")
+            else:
+                x = checked(x)
             for b in bd.blocklist:
                 take_up(b)
             if not program.refresh():
@@ -89,9 +106,12 @@ class SteppedByOthers:
                     f"{who}: a number of a block has been set to one of another form, or that it does not take; "
                     f"sim.run says which, or make another by sim.{who}(...)"
                 )
-            yield
+            yield begin, x
         except CstormError:
-            program.p[:], program.n[:] = before
+            for each, values in zip(arrays, kept, strict=True):
+                each[:] = values
+            if before is not None:
+                before.restore(self.diagram, self.simstate)
             raise
 
 
@@ -111,6 +131,7 @@ def stepped_by_others(
             raise DiagramError(f"{who}: {why}") from why
         return SteppedByOthers(
             diagram,
+            simstate,
             program,
             (t, state.copy()),
             x if x is None or isinstance(x, Mapping) else state.copy(),
@@ -119,7 +140,8 @@ def stepped_by_others(
             tuple(name for s in watched for name in labels(s)),
             tuple(bd.statenames),
             np.array([k for i in moved for k in assembly.places_of.get(i.signal.key, ())], dtype=np.int64),
-            np.asarray(places_of(program, watched), dtype=np.int64),
+            places_of(program, watched),
+            places_of(program, [arriving(bd, i.signal) for i in moved]),
         )
 
 
@@ -171,24 +193,26 @@ class DiagramStepper:
         )  # fmt: skip
 
     def reset(self, x: Any = None, t: float | None = None) -> Array:
-        """Go back to the start, or to another state and time, with the inputs as they are wired; return the outputs.
+        """Go back to the start, or to another state and time; return the outputs there, with the inputs as wired there.
 
         Numbers of blocks that have been set since are taken up here, and not between steps: to go on with them say
         ``stepper.reset(stepper.x, stepper.t)``.
 
         Parameters
         ----------
-        x : array (n,) or dict, optional
-            States, all or by name.
+        x : array (n,), dict, SavedState, result or path, optional
+            States, all or by name; or as `Simulation.run` takes its ``start``, with time and what blocks remember.
         t : float, optional
+            The time, instead of that of the start or of the saved state.
         """
-        begin = float(self._found.first[0]) if t is None else real_number(t, "reset: t")
-        with self._found.numbers_read("stepper"):
-            first = self._found.first_state() if x is None or isinstance(x, Mapping) else self._end
-            start = self._diagram.shut(state_vector(self._bd, x, first, "reset: x"))
-            y = self._look(begin, start, self._u0)
+        with self._found.begun(x, t, "stepper", self._checked) as (begin, state):
+            start = self._diagram.shut(state)
+            y = self._look_as_wired(begin, start)
         self.x, self.t = start, begin
         return y
+
+    def _checked(self, x: Any) -> Array:
+        return numbers(x, len(self.states), "reset: x")
 
     def step(self, u: ArrayLike, dt: float) -> Array:
         """Hold the inputs for a time, and return the outputs after it.
@@ -252,6 +276,21 @@ class DiagramStepper:
         if self._compiled.rate(t, x):
             raise self._fails_at(t)
         return self._compiled.out[self._seen]
+
+    def _look_as_wired(self, t: float, x: Array) -> Array:
+        """Return the outputs with the inputs as they are wired, which may follow from one another."""
+        out, p, u = self._compiled.out, self._program.p, self._u0
+        for _ in range(u.size + 1):
+            p[self._places] = u
+            failed = self._compiled.rate(t, x)
+            wired = out[self._found.wired]
+            if wired.tolist() == u.tolist():
+                break
+            u = wired
+        if failed:
+            raise self._fails_at(t)
+        self._u0 = u
+        return out[self._seen]
 
     def _fails_at(self, t: float) -> BlockError:
         self._program.raise_interrupt()

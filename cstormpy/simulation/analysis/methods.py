@@ -174,7 +174,8 @@ class Analysis:
         -------
         DiagramStepper
             ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands. `reset` takes
-            up numbers of blocks that have been set since.
+            what `run` takes as ``start``, and up numbers of blocks that have been set since; its outputs are those with
+            the inputs as they are wired there.
 
         Examples
         --------
@@ -254,6 +255,7 @@ class Analysis:
     ) -> OperatingPoint:
         """Return an operating point: where the states stay as they are, or change and give what is asked for.
 
+        A state with limits, as that of an INTEGRATOR, may stay at one that its rate points out of.
         Sampled states are held at what they are, and whether a tick would change them is not looked at; the message and
         `held` name them.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,55 @@ class _Conditions:
         return np.concatenate([found.rate[self.rates] - self.wanted, found.y - self.outputs])
 
 
+class _Bounded:
+    """States with limits, as INTEGRATOR's, that are to stay: within them, or at one that their rates point out of.
+
+    With c(v) the nearest value within the limits, c(x + ẋ) - x takes the place of the rate ẋ [1/s]: it is that within
+    them, and nothing where a state stays, and only there (Facchinei and Pang 2003, the natural map of 1.5.8).
+    """
+
+    def __init__(self, bounds: Any, wanted: _Conditions) -> None:
+        resting = wanted.rates[wanted.wanted == 0.0]
+        chosen = [b for b in bounds if b.place in resting]
+        self.places = np.array([b.place for b in chosen], dtype=np.intp)
+        self.low, self.high = np.array([b.low for b in chosen]), np.array([b.high for b in chosen])
+
+    def limited(self, j: Jacobians, x: Array) -> Jacobians:
+        """Return rates, outputs and derivatives with those in place of the rates."""
+        at = x[self.places]
+        towards = at + j.rate[self.places]
+        inside = np.clip(towards, self.low, self.high)
+        beyond = inside != towards
+        if not beyond.any():
+            return j
+        rate, A, B = j.rate.copy(), j.A.copy(), j.B.copy()
+        stopped = self.places[beyond]
+        rate[stopped], A[stopped], B[stopped] = (inside - at)[beyond], 0.0, 0.0
+        A[stopped, stopped] = -1.0
+        return replace(j, rate=rate, A=A, B=B)
+
+    def within(self, x: Array) -> Array:
+        """Return a state within its limits."""
+        found = x.copy()
+        found[self.places] = np.clip(x[self.places], self.low, self.high)
+        return found
+
+    def driven(self, j: Jacobians, x: Array) -> Array:
+        """Return a state at the limits to which its rates lead, where there are such."""
+        found, at, rate = x.copy(), x[self.places], j.rate[self.places]
+        end = np.where(rate > 0.0, self.high, np.where(rate < 0.0, self.low, at))
+        found[self.places] = np.where(np.isfinite(end), end, at)
+        return found
+
+    def snapped(self, x: Array) -> Array:
+        """Return a state of which what is at a limit, but for what a search leaves, is exactly there."""
+        found, at = x.copy(), x[self.places]
+        for limit in (self.low, self.high):
+            close = np.abs(at - limit) <= REACHED * (1.0 + np.abs(np.where(np.isfinite(limit), limit, 0.0)))
+            found[self.places[close]] = limit[close]
+        return found
+
+
 def trim(
     sim: Any, bd: Any, x: Any, *, t: float, inputs: Any, u: Any, hold: Any, rates: Any, outputs: Any
 ) -> OperatingPoint:
@@ -110,7 +159,6 @@ def trim(
             )
     feed_open_inputs(bd, inputs, "trim: inputs")
     with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
-        diagram.bounds.hold(state)
         for block, _ in diagram.closed:
             raise InvalidValue(
                 f"trim: block {block.name!r} is a mechanism with loops, whose states are not independent; its "
@@ -128,7 +176,9 @@ def trim(
             )
         first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
         wanted = _conditions(bd, rates or {}, watched, outputs or {}, _idle(bd, first))
-        found, there, limits = _solve(model, t, state, start, free, wanted)
+        bounded = _Bounded(diagram.bounds, wanted)
+        found, there, limits = _solve(model, t, state, start, free, wanted, bounded)
+        found[: state.size] = bounded.snapped(found[: state.size])
         left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))
         left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
         held = tuple(str(b.name) for b in diagram.cells)
@@ -233,7 +283,13 @@ def _idle(bd: Any, first: Jacobians) -> list[int]:
 
 
 def _solve(
-    model: Any, t: float, state: Array, start: Array, free: NDArray[np.bool_], wanted: _Conditions
+    model: Any,
+    t: float,
+    state: Array,
+    start: Array,
+    free: NDArray[np.bool_],
+    wanted: _Conditions,
+    bounded: _Bounded,
 ) -> tuple[Array, Jacobians, Array]:
     """Return states and inputs, the model there, and how much of each condition may remain."""
     from scipy.optimize import least_squares
@@ -243,7 +299,8 @@ def _solve(
 
     def look(v: Array) -> Any:
         if last.get("at") != v.tobytes():
-            last["at"], last["j"] = v.tobytes(), model.jacobians(t, v[: state.size], v[state.size :])
+            x = v[: state.size]
+            last["at"], last["j"] = v.tobytes(), bounded.limited(model.jacobians(t, x, v[state.size :]), x)
         return last["j"]
 
     def slope(v: Array) -> Array:
@@ -288,14 +345,19 @@ def _solve(
         found, done = search(found, every, steps)
         if done:
             return found, look(found), reached * sizes
-    settled = _settled(look, whole, wanted, reached * sizes) if not start.size and free[wanted.rates].all() else whole
-    if settled is not whole:
-        settled, done = search(settled, every, "exact")
-        found = settled if done else found
+    # a rate without a slope, which no search follows, leads to a limit
+    begins = [np.where(np.isin(np.arange(whole.size), every), bounded.driven(look(whole), whole), whole)]
+    if not start.size and free[wanted.rates].all():
+        begins.append(_settled(look, whole, wanted, bounded, reached * sizes))
+    for begin in begins:
+        if not np.array_equal(begin, whole) and np.isfinite(residual(begin, every)).all():
+            settled, done = search(begin, every, "exact")
+            if done:
+                return settled, look(settled), reached * sizes
     return found, look(found), reached * sizes
 
 
-def _settled(look: Any, begin: Array, wanted: _Conditions, limits: Array) -> Array:
+def _settled(look: Any, begin: Array, wanted: _Conditions, bounded: _Bounded, limits: Array) -> Array:
     """Return where the diagram comes to rest by implicit steps that grow as its rates fall, or the beginning.
 
     A search for the least residual may end where a speed, which is a rate itself, makes up for an acceleration.
@@ -311,6 +373,7 @@ def _settled(look: Any, begin: Array, wanted: _Conditions, limits: Array) -> Arr
                 return v
             step *= float(np.clip(before / size, 0.5, 2.0)) if np.isfinite(before) else 1.0
             v[at] += np.linalg.solve(np.eye(at.size) / step - j.A[np.ix_(at, at)], rate)
+            v = bounded.within(v)
         except (CstormError, np.linalg.LinAlgError):
             break
         if not np.isfinite(v).all():

@@ -221,7 +221,7 @@ def test_linear_models_hold_a_state_at_its_limit(sim):
     assert sim.linearize(bd, x=[0.4], inputs=["u"]).B[0, 0] == 1.0
 
 
-def test_a_trim_beyond_a_limit_is_no_operating_point(sim):
+def test_a_trim_rests_at_a_limit_and_not_beyond_it(sim):
     bd = sim.blockdiagram()
     state, gain, total = bd.INTEGRATOR(0.0, max=0.5, name="I"), bd.GAIN(-1.0), bd.SUM("++")
     bd.connect(state, gain)
@@ -229,6 +229,9 @@ def test_a_trim_beyond_a_limit_is_no_operating_point(sim):
     bd.connect(bd.CONSTANT(2.0), total[1])
     bd.connect(total, state)
     point = sim.trim(bd)
+    assert point.success and point.x == [0.5] and sim.run(bd, T=2.0).x[-1] == [0.5]
+    (name,) = bd.statenames
+    point = sim.trim(bd, rates={name: 0.1})
     assert not point.success and "beyond its limit" in point.message
 
 

@@ -78,6 +78,16 @@ def test_zeros_are_those_of_scipy():
         model = random_loop(seed, order=2 + seed % 3)
         known = np.roots(np.trim_zeros(np.round(signal.ss2tf(model.A, model.B, model.C, model.D)[0][0], 12)))
         np.testing.assert_allclose(np.sort_complex(model.zeros), np.sort_complex(known), rtol=1e-6, atol=1e-9)
+    for order in (3, 5, 7):  # what is at infinity came back as zeros of 1e4, the more so the more of it there is
+        system = signal.tf2ss([1.0, 1.0], np.poly(-np.arange(1.0, order + 2)))
+        np.testing.assert_allclose(LinearModel.of(*system).zeros, [-1.0], rtol=1e-6)
+        filtered = signal.tf2ss(*signal.butter(order, 10.0, analog=True))
+        assert len(LinearModel.of(*filtered).zeros) == 0
+    A = [[0.0, 1.0], [-2.0, -3.0]]
+    assert len(LinearModel.of(A, [[0.0], [0.0]], [[4.0, 1.0]]).zeros) == 0
+    np.testing.assert_allclose(LinearModel.of([[-1.0]], [[1.0]], [[1.0]], [[1e-9]]).zeros, [-1e9], rtol=1e-6)
+    two = LinearModel.of(np.diag([-1.0, -2.0, -3.0]), [[1, 0], [0, 1], [1, 1]], [[1, 0, 1], [0, 1, 1]])
+    np.testing.assert_allclose(two.zeros, [-2.0], rtol=1e-9)  # of det C (s - A)^-1 B
     through = LinearModel.of([[-1.0]], [[1.0]], [[1.0]], [[2.0]])
     np.testing.assert_allclose(through.zeros, [-1.5])
     assert len(LinearModel.of([[-1.0]], [[1.0, 2.0]], [[1.0]]).zeros) == 0
@@ -95,7 +105,7 @@ def test_each_point_of_a_root_locus_is_a_pole_for_some_gain(dt, feedback):
         assert gains[0] == 0.0 and 1.0 in gains and (np.diff(gains) > 0.0).all()
         size = np.polyval(np.abs(den), np.abs(ways)) + gains[:, None] * np.polyval(np.abs(num[0]), np.abs(ways))
         left = np.polyval(den, ways) - feedback * gains[:, None] * np.polyval(num[0], ways)
-        assert np.abs(left / size).max() < 1e-9
+        assert np.nanmax(np.abs(left) / np.where(size > 0.0, size, 1.0)) < 1e-9
         np.testing.assert_allclose(np.sort_complex(ways[0]), np.sort_complex(np.linalg.eigvals(model.A)), atol=1e-9)
         seen = np.abs(ways[:-1]) < 5.0
         assert np.abs(np.diff(ways, axis=0))[seen].max() < 0.1  # without gaps
@@ -112,6 +122,12 @@ def test_the_figure_of_a_root_locus():
     closed = next(line for line in axes.lines if line.get_label() == "poles of the closed loop")
     assert sorted(zip(closed.get_xdata().round(9), closed.get_ydata().round(9), strict=True)) == [(-1, -1), (-1, 1)]
     (axes,) = LinearModel.of([[0.5]], [[1.0]], [[1.0]], dt=0.1).plot("locus").axes
+    ends = LinearModel.of([[0.0, 1.0], [-2.0, -3.0]], [[0.0], [1.0]], [[4.0, 1.0]], [[2.0]])
+    (other,) = ends.plot("locus").axes  # one pole goes through infinity, which was drawn as a line between the poles
+    gone = [line for line in other.lines[:2] if np.isnan(line.get_xdata()).any()]
+    assert len(gone) == 1
+    for x in (line.get_xdata() for line in other.lines[:2]):
+        assert not (x[1:] * x[:-1] < -100.0).any()
     assert any(np.allclose(np.hypot(*line.get_data()), 1.0) for line in axes.lines)  # the border, as a circle
 
 
@@ -128,6 +144,8 @@ def test_the_figure_of_a_root_locus():
         ),
         ({"kind": "step", "feedback": -1}, "plot: feedback: 'step' closes no loop"),
         ({"kind": "locus", "feedback": 2}, "plot: feedback: expected 1 or -1, got 2"),
+        ({"kind": "nyquist", "feedback": np.ones(2)}, "plot: feedback: expected 1 or -1, got an array"),
+        ({"kind": "nyquist", "omega": []}, "plot: omega: expected frequencies, got none"),
         (
             {"kind": "locus"},
             "plot: 'locus' is of one loop that is cut at one number; the model has 2 in",

@@ -29,6 +29,8 @@ _TIMES, _LEAST = 1.0, 2.0
 _NO_DECAY = 1e-6
 #: Free space about poles and zeros, as a part of what they span.
 _MARGIN = 0.3
+#: A closed pole that is farther than so many times what the others span is about to come from infinity.
+_OUT_OF_SIGHT = 1e4
 
 
 def plotted(model: LinearModel, kind: str, omega: ArrayLike | None, feedback: int | None) -> Any:
@@ -38,14 +40,16 @@ def plotted(model: LinearModel, kind: str, omega: ArrayLike | None, feedback: in
         raise InvalidValue(f"plot: omega: {kind!r} has no frequencies; they are of 'bode' and 'nyquist'")
     if feedback is not None and kind not in ("nyquist", "locus"):
         raise InvalidValue(f"plot: feedback: {kind!r} closes no loop; it is of 'nyquist' and 'locus'")
-    if feedback not in (None, 1, -1):
-        raise InvalidValue(f"plot: feedback: expected 1 or -1, got {feedback!r}")
+    if feedback is not None:
+        one_of(feedback, "plot: feedback", (1, -1))
     if kind == "step":
         return model.step().plot()
     if kind == "poles":
         return _poles(model)
     refuse_no_ports(model, "plot")
     at = None if omega is None else np.atleast_1d(real_array(omega, "plot: omega", (), ("k",)))
+    if at is not None and not at.size:
+        raise InvalidValue("plot: omega: expected frequencies, got none")
     if kind == "bode":
         return _bode(model, frequencies_of(model) if at is None else at)
     at = _round(model) if at is None else at
@@ -119,8 +123,8 @@ def _locus(model: LinearModel, w: Array, feedback: int) -> Any:
             f"plot: 'locus' is of one loop that is cut at one number; the model has {len(model.inputs)} inputs and "
             f"{len(model.outputs)} outputs"
         )
-    now = closed_poles(model, feedback)
-    points = np.concatenate([model.poles, model.zeros, now])
+    now, ends = closed_poles(model, feedback), np.concatenate([model.poles, model.zeros])
+    points = np.concatenate([ends, now[np.abs(now) < _OUT_OF_SIGHT * _span(ends)]])
     _, ways = root_locus(model, np.abs(model.frequency_response(w)).ravel(), feedback, _span(points))
     (axes,) = _planes(1)
     for way in ways.T:

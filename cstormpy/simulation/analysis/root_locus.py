@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.simulation.analysis.linear import LinearModel
 
 Complex = NDArray[np.complex128]
@@ -15,27 +16,50 @@ _DECADES, _GAINS = 4.0, 401
 _STEP, _ROUNDS = 0.01, 16
 #: In sight is what is no farther from 0 than so many times what is shown.
 _SIGHT = 3.0
-#: What is farther from 0 than so many times the largest number of A is a zero at infinity, and roundings.
-_INFINITE = 1e8
+#: Of matrices of norm 1 what is smaller counts as zero.
+_SINGULAR = 1e-11
 
 
 def zeros_of(model: LinearModel) -> Complex:
-    """Return the zeros of a model with as many outputs as inputs: where [A − s, B; C, D] is singular; of others none.
+    """Return the zeros of a model with as many outputs as inputs, where [A − s, B; C, D] is singular; of others none.
+
+    What has none at infinity remains of the model by the reductions of Emami-Naeini and Van Dooren (1982, algorithm 1),
+    of the outputs, and of the inputs as the outputs of the transposed model; its zeros are eigenvalues.
 
     >>> zeros_of(LinearModel.of([[0.0, 1.0], [-2.0, -3.0]], [[0.0], [1.0]], [[4.0, 1.0]])).round(9)
     array([-4.+0.j])
     """
-    from scipy.linalg import eigvals
-
-    n, m = model.B.shape
-    if m != len(model.C):
+    if model.B.shape[1] != len(model.C) or not (model.B.size and model.C.size):
         return np.zeros(0, dtype=complex)
-    left, right = np.block([[model.A, model.B], [model.C, model.D]]), np.zeros((n + m, n + m))
-    right[:n, :n] = np.eye(n)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found = eigvals(left, right)
-    largest = max(float(np.abs(model.A).max(initial=0.0)), 1.0)
-    return np.asarray(found[np.abs(found) < _INFINITE * largest], dtype=complex)
+    from scipy.linalg import matrix_balance
+
+    A, (units, _) = matrix_balance(model.A, permute=False, separate=True)
+    B, C = model.B / units[:, None], model.C * units
+    size, into, out = (float(np.linalg.norm(M, 2)) or 1.0 for M in (A, B, C))
+    A, B, C = A / size, B / into, C / out
+    A, B, C, D = _reduced(A, B, C, model.D * (size / (into * out)))
+    A, C, B, D = (M.T for M in _reduced(A.T, C.T, B.T, D.T))
+    if not (len(A) and len(C) == B.shape[1]):  # where outputs do not follow from inputs, all s are singular, or none
+        return np.zeros(0, dtype=complex)
+    return np.asarray(size * np.linalg.eigvals(A - B @ np.linalg.solve(D, C)), dtype=complex)
+
+
+def _reduced(A: Array, B: Array, C: Array, D: Array) -> tuple[Array, Array, Array, Array]:
+    """Return a model of the same finite zeros whose D has independent rows: states that outputs alone tell of go."""
+    while len(C):
+        turn, sizes, _ = np.linalg.svd(D)
+        fed = int((sizes > _SINGULAR).sum())
+        if fed == len(C):
+            break
+        C, D = turn.T @ C, turn.T @ D
+        _, sizes, V = np.linalg.svd(C[fed:])
+        told = int((sizes > _SINGULAR).sum())
+        kept = len(A) - told
+        V = np.roll(V, -told, axis=0).T  # the states that those outputs tell of come last
+        A, B, C = V.T @ A @ V, V.T @ B, C @ V
+        C, D = np.vstack([C[:fed, :kept], A[kept:, :kept]]), np.vstack([D[:fed], B[kept:]])
+        A, B = A[:kept, :kept], B[:kept]
+    return A, B, C, D
 
 
 def closed_poles(model: LinearModel, gain: float) -> Complex:
@@ -48,6 +72,8 @@ def closed_poles(model: LinearModel, gain: float) -> Complex:
 
 def root_locus(model: LinearModel, sizes: NDArray[np.float64], feedback: float, span: float) -> tuple[Complex, Complex]:
     """Return gains (K,) from 0 on, and the poles (K, n) of the closed loop, in columns of which each is one on its way.
+
+    One that has gone through infinity is NaN where it comes back.
 
     Parameters
     ----------
@@ -71,7 +97,10 @@ def root_locus(model: LinearModel, sizes: NDArray[np.float64], feedback: float, 
             gains.insert(k, 0.5 * (gains[k - 1] + gains[k]))
             rows.insert(k, closed_poles(model, feedback * gains[k]))
     _follow(rows, span)
-    return np.array(gains), np.array(rows)
+    ways = np.array(rows)
+    beyond = np.abs(ways) > _SIGHT * span
+    ways[1:][beyond[1:] & beyond[:-1] & ((ways[1:] * ways[:-1].conj()).real < 0.0)] = np.nan
+    return np.array(gains), ways
 
 
 def _follow(rows: list[Complex], span: float) -> list[int]:

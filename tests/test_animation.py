@@ -73,9 +73,11 @@ def test_panes_are_chosen_by_block_name_or_title(sim, tmp_path):
     assert all((a == b).all() for a, b in zip(both, named, strict=True))
     with pytest.raises(UnknownName, match=r"pane 'angel' does not exist; did you mean 'angle'\?"):
         sim.animate(tmp_path / "no.gif", ["angel"])
-    for wrong in ("angle", 3, []):
-        with pytest.raises(InvalidType, match="panes: expected a list of blocks or of their names"):
+    for wrong, got in (("angle", "the text 'angle'"), (3, "an int")):
+        with pytest.raises(InvalidType, match=f"panes: expected a list of blocks or of their names, got {got}"):
             sim.animate(tmp_path / "no.gif", wrong)
+    with pytest.raises(InvalidValue, match="panes: expected blocks or their names, got none"):
+        sim.animate(tmp_path / "no.gif", [])
     assert not (tmp_path / "no.gif").exists()
 
 
@@ -112,20 +114,33 @@ def test_mechanisms_in_space_and_curves(sim, tmp_path):
     sim.run(bd, T=0.3)
     frames = pictures(sim.animate(tmp_path / "space.gif", ["view", "curve"], fps=5, size=(400, 240)))
     left, right = (np.abs(frames[0] - frames[1])[:, side] for side in (slice(150), slice(150, None)))
-    assert len(frames) == 2 and left.max() > 100 and right.max() > 100
+    assert len(frames) == 3 and left.max() > 100 and right.max() > 100
 
 
-def test_diagrams_without_panes_show_what_they_simulate(sim, tmp_path):
+def test_diagrams_without_a_view_show_what_they_simulate(sim, tmp_path):
     bd = sim.blockdiagram()
     plant = bd.HYBRIDDYNAMICS(cs.library.acrobot().with_drive(actuated=[]), q0=[0.3, 0.0], name="plant")
-    bd.connect(plant.q, bd.NULL())
-    sim.run(bd, T=0.2)
-    assert len(pictures(sim.animate(tmp_path / "bare.gif", fps=10, size=(128, 128)))) == 3
+    bd.connect(plant.q, bd.LIVESCOPE(title="Angles"))
+    sim.run(bd, T=0.25)
+    frames = pictures(sim.animate(tmp_path / "bare.gif", fps=10, size=(400, 240)))
+    moving = [(frames[0] != frames[k])[:, side].any() for k in (1, 3) for side in (slice(180), slice(220, None))]
+    assert len(frames) == 4 and all(moving)  # as the run ends between two frames there is one at its end
     bd = sim.blockdiagram()
     bd.connect(bd.STEP(), bd.NULL())
     sim.run(bd, T=0.2)
     with pytest.raises(DiagramError, match=r"nothing to draw in this diagram; add bd\.MECHANISMVIEW\(mech\)"):
         sim.animate(tmp_path / "none.gif")
+
+
+def test_a_scope_in_a_subsystem_is_meant_by_itself(sim, tmp_path):
+    inner = sim.blockdiagram(name="inner")
+    entry, scope = inner.INPORT(1), inner.LIVESCOPE(name="inside")
+    inner.connect(entry, scope, out := inner.OUTPORT(1))
+    bd = sim.blockdiagram()
+    bd.connect(bd.RAMP(), sub := bd.SUBSYSTEM(inner, name="sub"))
+    bd.connect(sub, bd.NULL())
+    sim.run(bd, T=0.2)
+    assert out and sim.animate(tmp_path / "inside.gif", [scope], fps=10, size=(240, 160)).exists()
 
 
 def test_a_webp_has_the_same_pictures(sim, tmp_path):
@@ -163,6 +178,10 @@ def test_what_cannot_be_written_is_said_before(sim, tmp_path, monkeypatch):
     for wrong in ({"fps": 0}, {"pace": -1.0}, {"pace": "slow"}):
         with pytest.raises(CstormError, match="expected a positive number"):
             sim.animate(tmp_path / "a.gif", **wrong)
+    with pytest.raises(InvalidValue, match=r"fps: expected 0\.1 to 100 frames a second, got 1000"):
+        sim.animate(tmp_path / "a.gif", fps=1000)
+    with pytest.raises(InvalidValue, match="128 x 128 pixels are too few for 4 panes"):
+        sim.animate(tmp_path / "a.gif", ["view", "angle"] * 2, size=(128, 128))
 
 
 def test_a_file_stays_where_drawing_ends_early(sim, tmp_path, monkeypatch):
@@ -190,6 +209,7 @@ def test_a_motion_of_ones_own_and_what_belongs_to_it(tmp_path):
         ((mech, t[::-1], q), "t: expected times that increase"),
         ((mech, t, q[:5]), r"q: expected shape \(21, 2\), got \(5, 2\)"),
         ((mech, t, q, {"Torque": [1.0]}), r"plots: Torque: expected shape \(21,\)"),
+        ((mech, t, q, [q]), "plots: expected a mapping of titles to arrays"),
     ]
     with pytest.raises(UnknownName, match="acrobat"):
         cs.animate(path, "acrobat", t, q)

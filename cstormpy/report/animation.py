@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import describe, real_array
+from cstormpy.checks import nonnegative
 from cstormpy.errors import DiagramError, FileWriteError, InvalidType, InvalidValue, unknown_name
 from cstormpy.file_writer import atomic_file, file_path, read_bytes, write_bytes
 from cstormpy.mechanism import Mechanism, as_mechanism
-from cstormpy.report.data import moving_plants, panes_of
+from cstormpy.report.data import TRAIL, shown_panes
 from cstormpy.report.film import Film
 
 __all__ = ["animate", "animate_run", "animation_path"]
@@ -29,6 +30,8 @@ _LEAST, _MOST = 128, 4096
 """Pixels of a side."""
 _LONGEST = 20.0
 """Seconds that an animation takes at most, unless it is told how fast."""
+_SLOWEST, _FASTEST = 0.1, 100
+"""Frames a second."""
 _FRAMES = 3000
 """No more frames than these are written."""
 _PLOTS = 4
@@ -60,7 +63,7 @@ def animate(
     q: ArrayLike,
     plots: Mapping[str, ArrayLike] | None = None,
     *,
-    trail: float = 1.0,
+    trail: float = TRAIL,
     title: str = "",
     pace: float | str = "auto",
     fps: float = 25.0,
@@ -79,9 +82,9 @@ def animate(
     q : array_like, (N, n)
         Positions of its joints.
     plots : mapping of str to array_like (N,) or (N, k), optional
-        Plots by what stands above them. The columns of one with as many as the mechanism has bear its names.
+        Plots by what stands above them. Columns are named by the mechanism's coordinates if there are as many.
     trail : float
-        Seconds for which the ways of the ends of links are seen.
+        Seconds of the motion for which the ways of the ends of links are seen.
     title : str
         What stands above the mechanism.
     pace, fps, size
@@ -97,13 +100,18 @@ def animate(
     times = real_array(t, "animate: t", ("N",))
     if not len(times) or (np.diff(times) <= 0.0).any():
         raise InvalidValue("animate: t: expected times that increase")
+    if plots is not None and not isinstance(plots, Mapping):
+        raise InvalidType(f"animate: plots: expected a mapping of titles to arrays, got {describe(plots)}")
     common = {"t": times, "unit": "", "held": None}
     y = real_array(q, "animate: q", (len(times), mech.n))
-    view = {"kind": "mechanism", "labels": list(mech.names), "options": {"trail": trail}, "mechanism": mech}
+    view = {"kind": "mechanism", "labels": list(mech.names), "mechanism": mech}
+    view["options"] = {"trail": nonnegative(trail, "animate: trail")}
     panes = [SimpleNamespace(name="mechanism", title=title, y=y, **view, **common)]
     for name, values in (plots or {}).items():
-        y = real_array(values, f"animate: plots: {name}", (len(times),), (len(times), "k")).reshape(len(times), -1)
-        labels = list(mech.names) if y.shape[1] == mech.n else [str(k) for k in range(y.shape[1])]
+        y = real_array(values, f"animate: plots: {name}", (len(times),), (len(times), "k"))
+        labels: list[str] = []
+        if y.ndim == 2:
+            labels = list(mech.names) if y.shape[1] == mech.n else [str(k) for k in range(y.shape[1])]
         panes.append(SimpleNamespace(name=name, title=name, kind="scope", y=y, labels=labels, options={}, **common))
     return _write(target, panes, times, pace, fps, size)
 
@@ -120,13 +128,14 @@ def animate_run(
 ) -> Path:
     """Write the animation of a run of a diagram; see `Simulation.animate`."""
     target = animation_path(path)
-    shown = _chosen(list(panes_of(out)) or moving_plants(bd, out), panes)
-    return _write(target, shown, out.t, pace, fps, size)
+    return _write(target, _chosen(shown_panes(bd, out), panes), out.t, pace, fps, size)
 
 
 def _write(target: Path, panes: list[Any], t: ArrayLike, pace: Any, fps: Any, size: Any) -> Path:
     """Write panes that go over the same time, the file as a whole or not at all."""
     fps = positive(fps, "animate: fps")
+    if not _SLOWEST <= fps <= _FASTEST:
+        raise InvalidValue(f"animate: fps: expected {_SLOWEST} to {_FASTEST} frames a second, got {fps:g}")
     if target.suffix.lower() == ".gif":  # whose frames last whole hundredths of a second, two at least
         fps = 100 / max(2, round(100 / fps))
     start, end = float(np.min(t)), float(np.max(t))
@@ -137,7 +146,9 @@ def _write(target: Path, panes: list[Any], t: ArrayLike, pace: Any, fps: Any, si
             f"animate: {end - start:g} s at a pace of {pace:g} and {fps:g} frames a second are {frames:.6g} frames, "
             f"more than {_FRAMES}; choose a faster pace"
         )
-    times = np.asarray(start + pace / fps * np.arange(int(frames + 1e-9)))
+    times = start + pace / fps * np.arange(int(frames + 1e-9))
+    if end - times[-1] > 1e-6 * (end - start):  # the run ends between two frames
+        times = np.append(times, end)
     _WRITERS[target.suffix.lower()](target, Film(panes, times, _checked_size(size), pace), fps)
     return target
 
@@ -151,24 +162,31 @@ def _checked_size(size: Any) -> tuple[int, int]:
 
 
 def _chosen(panes: list[Any], names: Sequence[Any] | None) -> list[Any]:
-    """Return the panes with samples that are to be drawn: those named, or all mechanisms and the first scopes."""
-    drawn = [pane for pane in panes if len(pane.t)]
-    if not drawn:
+    """Return the panes that are to be drawn: those named, or all mechanisms and the first of the others."""
+    if not panes:
         raise DiagramError(
             "animate: there is nothing to draw in this diagram; add bd.MECHANISMVIEW(mech), or a bd.LIVESCOPE()"
         )
     if names is None:
-        plots = [pane for pane in drawn if pane.kind != "mechanism"][:_PLOTS]
-        return [pane for pane in drawn if pane.kind == "mechanism" or any(pane is plot for plot in plots)]
-    if isinstance(names, str) or not isinstance(names, Sequence) or not len(names):
+        plots = [id(pane) for pane in panes if pane.kind != "mechanism"]
+        return [pane for pane in panes if id(pane) not in plots[_PLOTS:]]
+    if isinstance(names, str) or not isinstance(names, Sequence):
         raise InvalidType(f"animate: panes: expected a list of blocks or of their names, got {describe(names)}")
-    by_name = {str(pane.title): pane for pane in drawn if pane.title} | {str(pane.name): pane for pane in drawn}
-    found = []
-    for name in (str(getattr(each, "name", each)) for each in names):
-        if name not in by_name:
-            raise unknown_name("animate: pane", name, by_name)
-        found.append(by_name[name])
-    return found
+    if not names:
+        raise InvalidValue("animate: panes: expected blocks or their names, got none")
+    by_name = {str(pane.title): pane for pane in panes if pane.title} | {str(pane.name): pane for pane in panes}
+    return [_named(by_name, each) for each in names]
+
+
+def _named(by_name: dict[str, Any], given: Any) -> Any:
+    """Return a pane by its name or title; a block in a subsystem stands there behind the name of that."""
+    name = str(getattr(given, "name", given))
+    inside = [key for key in by_name if key.endswith(f"/{name}")] if hasattr(given, "name") else []
+    if name not in by_name and len(inside) == 1:
+        (name,) = inside
+    if name not in by_name:
+        raise unknown_name("animate: pane", name, by_name)
+    return by_name[name]
 
 
 # ---------------------------------------------------------------- files

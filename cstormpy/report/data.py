@@ -9,6 +9,7 @@ divided by a power of two.
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -34,6 +35,8 @@ _LARGEST_POWER, _LEAST_POWER = 126, -100
 """Ranges up to and from these powers of two are stored as they are: 32-bit floats go from 2^-126 to 2^128."""
 _COLUMNS = 4
 """Columns that change with a coordinate: those of a quaternion."""
+TRAIL = 1.5
+"""Seconds for which the ways of a mechanism's ends are seen, unless its block says others."""
 _SPARE = 0.12
 """The way that a slide without limits is drawn beyond its motion, in sizes of the mechanism."""
 
@@ -66,6 +69,20 @@ def moving_plants(bd: Any, out: Any) -> list[Any]:
         pane = SimpleNamespace(name=block.name, kind="mechanism", title=block.name, t=t, y=x[:, columns], **plain)
         found.append(pane)
     return found
+
+
+def shown_panes(bd: Any, out: Any) -> list[Any]:
+    """Return the panes of a run that have samples, and the mechanisms that it simulates if none of them shows one."""
+    panes = panes_of(out)
+    if bd is not None and not any(pane.kind == "mechanism" for pane in panes):
+        panes += moving_plants(bd, out)
+    return [pane for pane in panes if len(pane.t) and np.size(pane.y)]
+
+
+def trail_of(options: Mapping[str, Any] | None) -> float:
+    """Return for how many seconds the ways of a mechanism's ends are seen, by the options of its pane."""
+    trail = (options or {}).get("trail", True)
+    return TRAIL if trail is True or not isinstance(trail, (bool, int, float)) else float(trail)
 
 
 class Budget:
@@ -190,9 +207,6 @@ def shared_names(pane: Any) -> list[str] | None:
 def _options(options: dict[str, Any]) -> dict[str, Any]:
     """Return what the page knows of a pane's options."""
     known: dict[str, Any] = {k: bool(options[k]) for k in ("equal", "frames") if options.get(k) is not None}
-    trail = options.get("trail")
-    if isinstance(trail, (bool, int, float)):
-        known["trail"] = float(trail) if trail is not True else 1.5
     for name in ("scale", "xlim", "ylim"):
         try:
             limits = [float(v) for v in np.asarray(options.get(name), dtype=float).reshape(-1)]
@@ -220,7 +234,7 @@ def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
         "kind": "mechanism",
         "name": str(pane.name),
         "title": str(pane.title or pane.name),
-        "options": _options(pane.options or {}),
+        "options": {**_options(pane.options or {}), "trail": trail_of(pane.options)},
         "skeleton": skeleton_data(bones),
         "low": seen.low.tolist(),
         "high": seen.high.tolist(),

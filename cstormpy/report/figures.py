@@ -109,17 +109,17 @@ def traces_of(pane: Any) -> list[Trace]:
     return found
 
 
-def draw_plot(axes: Axes, pane: Any) -> list[Line2D]:
-    """Draw all samples of a scope or of an XY plot, and return the lines of its traces."""
-    lines = []
+def draw_plot(axes: Axes, pane: Any) -> list[tuple[Trace, Line2D]]:
+    """Draw all samples of a scope or of an XY plot, and return its traces with their lines."""
+    drawn = []
     for k, trace in enumerate(traces_of(pane)):
         style = "steps-post" if trace.held else "default"
         (line,) = axes.plot(trace.x, trace.y, linewidth=1.2, drawstyle=style, label=_label(pane, k))
         alone = _alone(np.isfinite(trace.x) & np.isfinite(trace.y))
         axes.plot(trace.x[alone], trace.y[alone], "o", markersize=4, color=line.get_color())
-        lines.append(line)
+        drawn.append((trace, line))
     (_finish_xy if pane.kind == "xy" else _finish_scope)(axes, pane)
-    return lines
+    return drawn
 
 
 def _label(pane: Any, k: int) -> str:
@@ -137,7 +137,7 @@ def _finish_scope(axes: Axes, pane: Any) -> None:
         axes.set_yticks(range(len(ticks)), [plain(name) for name in ticks])
     if ticks and "scale" not in pane.options and np.isfinite(y).any():
         axes.set_ylim(np.nanmin(y) - 0.5, np.nanmax(y) + 0.5)
-    if 0 < y.shape[1] <= 16:
+    if pane.labels and 0 < y.shape[1] <= 16:
         axes.legend(loc="best", fontsize="small")
     axes.margins(x=0.0)
 

@@ -5,6 +5,7 @@ A frame is a picture of what does not move, kept once, with the mechanism and th
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
-from cstormpy.report.data import Sight, bones_of, motion_of
-from cstormpy.report.figures import Trace, draw_plot, draw_pose, look_at, plain, projection, seen, traces_of
+from cstormpy.errors import InvalidValue
+from cstormpy.report.data import Sight, bones_of, motion_of, trail_of
+from cstormpy.report.figures import Trace, draw_plot, draw_pose, look_at, plain, projection, seen
 from cstormpy.report.resampling import resampled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DPI = 100
-_TRAIL = 1.0
-"""Seconds of the ways of a mechanism's ends, unless its block says others."""
+_CLOCK = 22
+"""Pixels at the top for the time."""
 _BETWEEN, _BETWEEN_3D = 0.02, 0.14
 """Free space between a mechanism and the plots, as a part of the width of one; in space its labels stand in it."""
 _FINE = 4
@@ -54,9 +56,11 @@ class Film:
     def __init__(self, panes: list[Any], times: Array, size: tuple[int, int], pace: float) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
 
         self.times = times
-        figure = Figure(figsize=(size[0] / _DPI, size[1] / _DPI), dpi=_DPI, layout="constrained")
+        layout = ConstrainedLayoutEngine(rect=(0.0, 0.0, 1.0, 1.0 - _CLOCK / size[1]))
+        figure = Figure(figsize=(size[0] / _DPI, size[1] / _DPI), dpi=_DPI, layout=layout)
         canvas: Any = FigureCanvasAgg(figure)
         self._clock = figure.text(0.008, 0.985, "", va="top", fontsize=11, family="monospace", animated=True)
         self._suffix = "" if pace == 1.0 else f"   x {pace:.3g}"
@@ -64,12 +68,20 @@ class Film:
         for cell, pane in zip(_cells(figure, panes), panes, strict=True):
             self._moving.append((_Moving if pane.kind == "mechanism" else _Growing)(figure, cell, pane, times))
         _share_time([each.axes for each in self._moving if isinstance(each, _Growing) and each.over_time])
-        figure.draw_without_rendering()
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            figure.draw_without_rendering()
+        if any("constrained_layout" in str(each.message) for each in told):
+            raise InvalidValue(
+                f"animate: {size[0]} x {size[1]} pixels are too few for {len(panes)} panes; choose more, or fewer panes"
+            )
         figure.set_layout_engine("none")
         for each in self._moving:
             each.begin()
         canvas.draw()
         self._canvas, self._still = canvas, canvas.copy_from_bbox(figure.bbox)
+        legends = [axes.get_legend() for axes in figure.axes]
+        self._legends = [canvas.copy_from_bbox(each.get_window_extent()) for each in legends if each is not None]
 
     def frame(self, k: int) -> Frame:
         """Return the picture (height, width, 3) of a frame."""
@@ -78,6 +90,8 @@ class Film:
         self._clock.set_text(f"t = {self.times[k]:.2f} s{self._suffix}")
         for artist in (self._clock, *(artist for each in self._moving for artist in each.at(k))):
             artist.draw(renderer)
+        for legend in self._legends:  # which stand before the traces
+            self._canvas.restore_region(legend)
         return np.asarray(self._canvas.buffer_rgba())[..., :3].copy()
 
     def frames(self) -> Iterator[Frame]:
@@ -110,14 +124,13 @@ class _Moving:
 
     def __init__(self, figure: Any, cell: Any, pane: Any, times: Array) -> None:
         self._bones = bones_of(pane)
-        fine = np.linspace(times[0], times[-1], _FINE * (len(times) - 1) + 1)
+        count = len(times)
+        fine = np.interp(np.arange(_FINE * (count - 1) + 1) / _FINE, np.arange(count), times)
         t, q = motion_of(pane, self._bones)
         q = resampled(t, q, np.clip(fine, t[0], t[-1]))
         drawing = self._bones.place(self._bones.poses(q))
         self._q, self._tips = q[::_FINE], drawing.tips
-        trail = (pane.options or {}).get("trail", True)
-        seconds = _TRAIL if trail is True else float(trail or 0.0)
-        self._behind = int(min(seconds / (fine[1] - fine[0]), len(fine))) if len(fine) > 1 else 0
+        self._behind = int(min(trail_of(pane.options) / (fine[1] - fine[0]), len(fine))) if len(fine) > 1 else 0
         sight = Sight.of(drawing)
         still = np.tile((sight.low + sight.high) / 2, (len(times), 1))
         self._middles = sight.middles[::_FINE] if sight.follows else still
@@ -159,21 +172,19 @@ class _Growing:
     def __init__(self, figure: Any, cell: Any, pane: Any, times: Array) -> None:
         self.axes = figure.add_subplot(cell)
         self.over_time = pane.kind == "scope"
-        lines = draw_plot(self.axes, pane)
+        drawn = draw_plot(self.axes, pane)
         self.axes.set_title(plain(pane.title or pane.name), fontsize="medium")
-        self._times, self._traces = times, traces_of(pane)
+        self._times, self._traces = times, [trace for trace, _ in drawn]
         self._lines, self._dots = [], []
-        self._legend = _legend(self.axes, len(lines))
-        for line in lines:
+        _fit_legend(self.axes, len(drawn))
+        for _, line in drawn:
             line.set_alpha(_FAINT)
             look = {"color": line.get_color(), "animated": True}
             self._lines += self.axes.plot([], [], linewidth=1.4, drawstyle=line.get_drawstyle(), **look)
             self._dots += self.axes.plot([], [], "o", markersize=5, **look)
 
     def begin(self) -> None:
-        """Leave the legend out of the picture of what does not move: it stands before the traces."""
-        for legend in self._legend:
-            legend.set_animated(True)
+        """Leave what moves out of the picture of what does not: its lines are so from the beginning."""
 
     def at(self, k: int) -> list[Any]:
         """Return what to draw of a frame."""
@@ -181,18 +192,15 @@ class _Growing:
             x, y = _until(trace, float(self._times[k]))
             line.set_data(x, y)
             dot.set_data(x[-1:], y[-1:])
-        return [*self._lines, *self._dots, *self._legend]
+        return [*self._lines, *self._dots]
 
 
-def _legend(axes: Axes, traces: int) -> list[Any]:
-    """Return the legend of a plot, which takes no more room than a low one has; none of many traces."""
+def _fit_legend(axes: Axes, traces: int) -> None:
+    """Let the legend of a plot take no more room than a low one has; one of many traces has none."""
     if (legend := axes.get_legend()) is not None:
         legend.remove()
-    if legend is None or traces > _NAMED:
-        return []
-    legend = axes.legend(loc="best", fontsize="small", ncols=-(-traces // 3))
-    legend.set_in_layout(False)
-    return [legend]
+        if traces <= _NAMED:
+            axes.legend(loc="best", fontsize="small", ncols=-(-traces // 3)).set_in_layout(False)
 
 
 def _until(trace: Trace, now: float) -> tuple[Array, Array]:

@@ -70,7 +70,7 @@ class MechanismView extends Surface {
     this.bones = pane.skeleton;
     this.motions = pane.motions.map((columns) => columns.map((c) => (typeof c === "number" ? c : unpack(c))));
     this.motors = new Set(pane.motors);
-    this.trailTime = pane.options.trail === undefined ? 1.5 : pane.options.trail;
+    this.trailTime = pane.options.trail;
     this.trails = this.tipTrails();
     this.out = cross(this.bones.right, this.bones.up); // towards the viewer
     this.bounds();

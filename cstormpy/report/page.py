@@ -11,7 +11,7 @@ import numpy as np
 
 from cstormpy.errors import InvalidType, shown
 from cstormpy.report import facts
-from cstormpy.report.data import Budget, mechanism_data, moving_plants, pane_data, panes_of
+from cstormpy.report.data import Budget, mechanism_data, pane_data, shown_panes
 from cstormpy.report.drawing import diagram_views
 from cstormpy.report.svg import escape
 
@@ -46,11 +46,7 @@ def page(bd: Any, out: Any, title: str | None = None, compact: bool = False) -> 
     if title is not None and not isinstance(title, str):
         raise InvalidType(f"report: title: expected a text, got {shown(title)}")
     heading = title or _named(bd)
-    panes = panes_of(out)
-    if bd is not None and not any(pane.kind == "mechanism" for pane in panes):
-        panes += moving_plants(bd, out)
-    panes = [pane for pane in panes if len(pane.t) and np.size(pane.y)]
-    panes.sort(key=lambda pane: _KINDS.index(pane.kind))
+    panes = sorted(shown_panes(bd, out), key=lambda pane: _KINDS.index(pane.kind))
     data = _data(panes, _COMPACT_SHARE if compact else 1.0)
     diagram = _diagram(bd) if bd is not None and bd.blocklist else ""
     if compact:

@@ -364,11 +364,11 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             A name that ends in .gif, .webp or .mp4; the last is written by the program ffmpeg, if that is there.
         panes : list, optional
             Which of LIVESCOPE, LIVEXY and MECHANISMVIEW to draw, blocks or names; unless given all views of mechanisms
-            and the first four others. A diagram without any shows the mechanisms that it simulates.
-        pace : float, optional
-            Times real time; 1 unless given, or as fast as it takes to last no longer than 20 s.
+            and the first four others. Where there is no view, the mechanisms that the diagram simulates are shown.
+        pace : float or "auto"
+            Times real time; "auto" is 1, or as fast as it takes to last no longer than 20 s.
         fps : float
-            Frames a second. Those of a GIF last whole hundredths of a second, two at least.
+            Frames a second, 0.1 to 100. Those of a GIF last whole hundredths of a second, two at least.
         size : (int, int)
             Width and height in pixels.
 

@@ -131,6 +131,7 @@ def test_a_jump_frees_a_limited_integrator_with_its_time(sim):
     bd = sim.blockdiagram()
     step, x = bd.STEP(T=1.0, off=1.0, on=-2.0, name="step"), bd.INTEGRATOR(max=0.5, name="x")
     bd.connect(step, x)
+    bd.clock(0.1, "s")  # of no block: its ticks do nothing
     found = sim.gradient(bd, "x[0]", ["step.T", "x.max"], T=1.2, **FINE)
     # full at 0.5, down with 2 from T on
     assert found.cost == pytest.approx(0.1, abs=1e-9) and found.gradient == pytest.approx([2.0, 1.0], abs=1e-8)
@@ -157,29 +158,49 @@ def test_two_jumps_at_once_of_which_one_moves_are_refused_with_their_names(sim):
 
 
 def pulsed(sim, what):
-    """A pulse that jumps where a clock ticks, which samples another signal, or one that the pulse changes."""
+    """A pulse that jumps where a clock ticks, which samples another signal, or one that the pulse or its event changes.
+
+    Or the event takes what the clock holds, or the tick has a sample taken of what the pulse drives.
+    """
     bd = sim.blockdiagram()
     pulse = bd.PULSE(amplitude=2.0, period=2.0, width=0.4, delay=0.5, name="pulse")
-    x, area, cost = (bd.INTEGRATOR(name=name) for name in ("x", "area", "cost"))
+    limits = {"max": 0.02} if what == "freed" else {}
+    x, cost = bd.INTEGRATOR(name="x", **limits), bd.INTEGRATOR(name="cost")
     wave, hold = bd.WAVEFORM("sine", freq=0.3, name="wave"), bd.ZOH(bd.clock(0.1, "s"), x0=0.0, name="hold")
-    bd.connect(pulse, x)
-    bd.connect(x, area)
-    bd.connect({"pulse": pulse, "x": x, "area": area}.get(what, wave), hold)
     both = bd.PROD("**", name="both") if what == "product" else bd.SUM("++", name="both")
-    bd.connect(pulse if what in ("rates", "product") else x, both[0])
-    bd.connect(hold, both[1])
-    bd.connect(both, cost)
+    rate, sampled = pulse, {"pulse": pulse, "x": x, "freed": x}.get(what, wave)
+    first, second = pulse if what in ("rates", "product") else x, hold
+    wires = []
+    if what == "limited":
+        rate = bd.SATURATION(-1.3, 1.3, name="limit")
+        wires = [(pulse, rate)]
+    elif what == "freed":
+        rate = bd.SUM("+-")
+        wires = [(wave, rate[0]), (pulse, rate[1])]
+    elif what == "zero":
+        sampled = bd.PROD("**")
+        wires = [(bd.CONSTANT(0.0, name="zero"), sampled[0]), (pulse, sampled[1])]
+    elif what == "compared":
+        sampled = bd.COMPARE(">", 1.0, name="compared")
+        wires = [(pulse, sampled)]
+    elif what in ("taken", "held", "ticked"):
+        event = bd.SAMPLEHOLD(0.75, name="event")
+        u, trigger = {"taken": (hold, pulse), "held": (wave, pulse), "ticked": (x, hold)}[what]
+        wires = [(u, event.u), (trigger, event.trigger)]
+        sampled, second = (event, hold) if what == "held" else (wave, event)
+    for begin, end in [*wires, (rate, x), (sampled, hold), (first, both[0]), (second, both[1]), (both, cost)]:
+        bd.connect(begin, end)
     return bd
 
 
-@pytest.mark.parametrize("what", ["other", "rates"])
+@pytest.mark.parametrize("what", ["other", "rates", "limited"])
 def test_a_jump_at_a_tick_that_samples_something_else_is_in_the_derivative(sim, what):
     """A pulse of 0.4 s each 2 s in a clock of 0.1 s was refused, whatever the clock sampled."""
     names, run = ["pulse.delay", "pulse.amplitude"], {"T": 2.7, "rtol": 1e-8, "atol": 1e-10}
     found = sim.gradient(pulsed(sim, what), "cost[0]", names, **run)
     quick = cs.Simulation(engine="compiled", live=False)
     bd = pulsed(quick, what)
-    wanted = [differenced(quick, bd, lambda out: out.x[-1, 2], name, 1e-3, **run) for name in names]
+    wanted = [differenced(quick, bd, lambda out: out.x[-1, 1], name, 1e-3, **run) for name in names]
     assert found.gradient == pytest.approx(wanted, abs=1e-6) and found.notes == []
 
 
@@ -188,12 +209,21 @@ def test_a_jump_at_a_tick_that_samples_something_else_is_in_the_derivative(sim, 
     [
         ("pulse", "and hold samples what it changes, and only one"),
         ("x", "and hold samples what it changes, and only one"),  # its rate
+        ("zero", "and hold samples what it changes, and only one"),  # how it follows zero.value: 1.2 for 1.4
         ("product", "and what is sampled makes the jump another one"),
+        ("compared", "and an event of compared comes too"),
+        ("taken", "and an event of event comes too"),
+        ("held", "and an event of event comes too"),
+        ("ticked", "and an event of event comes too"),
+        ("freed", "and an event of x comes too"),
     ],
 )
 def test_a_jump_at_a_tick_is_refused_with_its_name_where_it_matters_which_comes_first(sim, what, told):
+    """Events there were not seen, and the derivative was that of either order."""
+    bd = pulsed(sim, what)
+    names = [name for name in ("pulse.delay", "zero.value") if name.partition(".")[0] in bd.blocknames]
     with pytest.raises(DiagramError, match=rf"pulse jumps at t = 0.5, where a clock ticks {told}"):
-        sim.gradient(pulsed(sim, what), "cost[0]", ["pulse.delay"], T=3.0)
+        sim.gradient(bd, "cost[0]", names, T=1.2)
 
 
 def swung(sim):

@@ -111,6 +111,8 @@ class _TangentRun(LocatingRun):
         self._fired: tuple[Array, list[int]] | None = None
         #: Whether a jump at which the run stands waits for what is due at the same time.
         self._waits = False
+        #: The jumps at which the run stands that move while a tick at the same time does not.
+        self._meeting: list[Any] = []
         #: How the inputs of those that write these into states followed the parameters then, by their number.
         self._sampled: dict[int, list[Array]] = {}
         self._stale = False
@@ -267,6 +269,8 @@ class _TangentRun(LocatingRun):
 
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
+        acting = [b for d, b in map(self.simstate.crossing_detectors.__getitem__, fired) if getattr(d, "acts", True)]
+        self._refuse_acting(acting)
         self._stale, self._fired = True, (x, fired)
         self._sampled = self._tangents_of_inputs(t, x, fired, jumped)
         before = self._noted()
@@ -308,6 +312,9 @@ class _TangentRun(LocatingRun):
         self._look_beyond(jumped)
         sides = [bound.side for bound in self.diagram.bounds]
         self._stale = self._hold_or_free() or self._stale
+        if jumped:
+            bounds = zip(self.diagram.bounds, sides, strict=True)
+            self._refuse_acting([bound.block for bound, side in bounds if bound.side != side])
         self.diagram.at(self.t, self.x)
         if self.t == self.start_time and not self.resumed and self.dx.any():
             self._tell_noted({}, again=False)
@@ -369,17 +376,19 @@ class _TangentRun(LocatingRun):
         jumps = [s for s in sources if is_jump(s)]
         moves = moved_jump(self, jumps, _clocks(sources))
         if moves is not None and len(jumps) < len(sources):
-            apart = self._leap()
+            apart, others = self._leap(), [s for s in sources if not is_jump(s)]
             self._waits = True
-            super()._boundary([s for s in sources if not is_jump(s)])
+            self._meeting = jumps if any(getattr(s, "blocklist", True) for s in others) else []
+            super()._boundary(others)
             self._waits, sources = False, jumps
-            self._refuse_worked(jumps, apart)
+            if not _same(self._leap(), apart).all():
+                raise self._meets_tick("what is sampled makes the jump another one")
         if moves is not None:
             self._bounds()
             _, self._rate_before, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
         self._moves = moves
         super()._boundary(sources)
-        self._moves = None
+        self._moves, self._meeting = None, []
 
     def _look_beyond(self, jumped: bool) -> None:
         super()._look_beyond(jumped)
@@ -390,40 +399,47 @@ class _TangentRun(LocatingRun):
         """Return by how much the rates jump where a source does, zero where that is rounding."""
         self._bounds()
         before = self.steps_of.rate_at(self.t, self.x)
-        self.steps_of.bounds[:] = self.t + JUMP_WIDTH * float(np.spacing(self.t)), math.inf
+        self._bounds_beyond()
         after = self.steps_of.rate_at(self.t, self.x)
         return np.where(_same(before, after), 0.0, after - before)
 
+    def _bounds_beyond(self) -> None:
+        self.steps_of.bounds[:] = self.t + JUMP_WIDTH * float(np.spacing(self.t)), math.inf
+
     def changed_by_a_jump(self, clocks: list[Clock], moves: Array) -> list[str]:
-        """Return which blocks that sample at a jump sample what it changes, also by coming earlier or later."""
+        """Return which blocks that sample at a jump sample something else behind it, or what follows otherwise there.
+
+        What an event at the jump changes is not seen: that event is refused where it comes.
+        """
         sampling = [(b, slot) for clock in clocks for b in clock.blocklist for slot in b._inport_slots]
         if not sampling:
             return []
         later, s = moves[:, None] * self._leap(), self.steps_of
-        s.evaluate(self.t, self.x, self.dx)
-        beyond = s.out.copy()
-        self._bounds()
-        tangents: list[Array] = []
-        for dx in (self.dx, self.dx - later):
+        sides: list[Array] = []
+        for bounds, dx in ((self._bounds, self.dx), (self._bounds_beyond, self.dx - later)):
+            bounds()
             s.evaluate(self.t, self.x, dx)
-            tangents.append(s.dout.copy())
+            sides.append(np.vstack([s.out, s.dout]))
+        same = _same(*sides).all(axis=0)
         found: list[str] = []
         for b, slot in sampling:
             first, shape = self.program.columns[self._owned[id(slot)]]
-            at = slice(first, first + int(np.prod(shape)))
-            before, after = (part[:, at] for part in tangents)
-            if not _same(s.out[at], beyond[at]).all() or not np.array_equal(before, after):
+            if not same[first : first + int(np.prod(shape))].all():
                 found.append(str(b.name))
         return list(dict.fromkeys(found))
 
-    def _refuse_worked(self, jumps: list[Any], before: Array) -> None:
-        """Refuse jumps that a tick at the same time makes larger or smaller."""
-        if not _same(self._leap(), before).all():
-            names = " and ".join(str(b.name) for b in jumps)
-            raise DiagramError(
-                f"gradient: {names} jumps at t = {self.t:.9g}, where a clock ticks and what is sampled makes the jump "
-                "another one: there is no derivative; move one of them a little"
-            )
+    def _refuse_acting(self, blocks: list[Any]) -> None:
+        """Refuse what blocks do where a jump that moves meets a tick: it may depend on which of both comes first."""
+        if self._meeting and blocks:
+            raise self._meets_tick(f"an event of {' and '.join(dict.fromkeys(str(b.name) for b in blocks))} comes too")
+
+    def _meets_tick(self, what: str) -> DiagramError:
+        """Return the error where a jump that moves meets a tick, which says what comes of it."""
+        names = " and ".join(str(b.name) for b in self._meeting)
+        return DiagramError(
+            f"gradient: {names} jumps at t = {self.t:.9g}, where a clock ticks and {what}: there is no derivative; "
+            "move one of them a little"
+        )
 
     def _renew(self) -> None:
         """Take the numbers and sampled states that the blocks have now."""

@@ -315,8 +315,9 @@ class Analysis:
         Steps of an adaptive solver count as fixed. A zero crossing on the way, as a law's change of phase, comes
         earlier or later with the parameters; what that does is in the derivative, as are the samples of a SAMPLEHOLD.
         One by which a block of your own resets states is refused. What a jump of a STEP, PIECEWISE, WAVEFORM or PULSE
-        does by coming earlier or later is in it too; where a clock ticks at the same time and samples what it changes,
-        it is refused. That of a FUNCTION, or of a source of your own, is not in it; `notes` tells of those.
+        does by coming earlier or later is in it too; it is refused where a clock ticks at the same time and samples
+        what it changes, or an event comes then as well, as of a COMPARE or SAMPLEHOLD. That of a FUNCTION, or of a
+        source of your own, is not in it; `notes` tells of those.
 
         Parameters
         ----------

@@ -313,6 +313,71 @@ def test_what_has_rested_at_a_border_switches_where_it_leaves_it(engine):
     assert out.x[-1, 0] - out.x[late, 0] == pytest.approx(1.0 - out.t[late], abs=1e-12)
 
 
+def chained(bd, first, kinds):
+    """Wire blocks that say 0 or 1, each of the one before, behind a signal; return the last."""
+    for k, kind in enumerate(kinds):
+        if kind == "SWITCH":
+            block = bd.SWITCH(0.5, name=f"switch{k}")
+            bd.connect(bd.CONSTANT(1.0), block[0])
+            bd.connect(bd.CONSTANT(0.0), block[2])
+        else:
+            block = bd.COMPARE(">", 0.5, name=f"above{k}") if kind == "COMPARE" else bd.RELAY(0.5, 0.5, on=1.0, off=0.0)
+        bd.connect(first, block[1] if kind == "SWITCH" else block[0])
+        first = block
+    return first
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("kinds", [("SWITCH",), ("COMPARE",), ("RELAY",), ("SWITCH", "COMPARE", "SWITCH")])
+def test_what_a_signal_that_rests_at_a_border_drives_ends_no_run(kinds, engine):
+    """The second block was refused as chattering, by what is no rounding of the first, which had just left off."""
+
+    def block_of(bd):
+        first = bd.COMPARE(">", 0.0, name="first")
+        summed(bd, "same", chained(bd, first, kinds))
+        return first
+
+    out = rests_at(block_of, engine, 0.3, leaves=1.0)
+    assert out.status == "finished", out.message
+    assert out.x[-1, 0] == pytest.approx(out.x[-1, 1], abs=1e-12) and max(t for t, _ in out.events) < 0.7 + 1e-9
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_two_signals_that_rest_at_borders_may_drive_one_block(engine):
+    """By turns: the block that both drive had four events before either had, and was refused."""
+
+    def block_of(bd):
+        first, both = bd.COMPARE(">", 0.0, name="first"), bd.SUM("++")
+        bd.connect(first, both[0])
+        noise, second = bd.FUNCTION(lambda a, b: a * a + b * b - 1.0, nin=2), bd.COMPARE(">", 0.0, name="second")
+        for k, phase in enumerate((0.1, 0.35)):
+            bd.connect(bd.WAVEFORM("sine", freq=0.4, phase=phase), noise[k])
+        bd.connect(noise, second)
+        bd.connect(second, both[1])
+        summed(bd, "either", chained(bd, both, ("COMPARE",)))
+        return first
+
+    out = rests_at(block_of, engine, 0.3, T=0.15)
+    assert out.status == "finished", out.message
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("speed", [1e3, 1.0, 1e-6])
+@pytest.mark.parametrize("kinds", [("SWITCH",), ("COMPARE", "SWITCH")])
+def test_a_sliding_mode_through_a_chain_is_refused_by_the_name_of_what_slides(kinds, speed, engine):
+    bd = (sim := simulation(engine)).blockdiagram()
+    x, first, rate = bd.INTEGRATOR(0.3 * speed, name="x"), bd.COMPARE(">", 0.0, name="first"), bd.GAIN(-2.0 * speed)
+    total = bd.SUM("++")
+    bd.connect(x, first)
+    bd.connect(chained(bd, first, kinds), rate)
+    bd.connect(bd.CONSTANT(speed), total[0])
+    bd.connect(rate, total[1])
+    bd.connect(total, x)
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and out.message.startswith("first: 4 events within") and len(out.events) < 30
+    assert out.t[-1] == pytest.approx(0.3, abs=1e-6)
+
+
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 @pytest.mark.parametrize("speed", [1e3, 1.0, 1e-3, 1e-6])
 def test_a_sliding_mode_is_refused_at_any_speed(speed, engine):

@@ -186,6 +186,41 @@ def test_an_integrator_that_is_only_pushed_ends_at_its_limit(sim):
     np.testing.assert_allclose(sim.run(bd, T=60.0).x[-1], point.x, atol=1e-6)
 
 
+@pytest.mark.parametrize(("rest", "high", "x0"), [(5e-11, 1e-10, 1e-12), (3e-10, 1.0, 0.5)])
+def test_a_state_near_a_limit_is_not_taken_there(sim, rest, high, x0):
+    """x' = rest - x: what was within 1e-9 of a limit was put there, and called an operating point."""
+    bd = sim.blockdiagram()
+    x, rate = bd.INTEGRATOR(x0, min=0.0, max=high, name="x"), bd.FUNCTION(lambda x: rest - x)
+    bd.connect(x, rate)
+    bd.connect(rate, x)
+    point = sim.trim(bd)
+    assert point.success
+    np.testing.assert_allclose(point.x, [rest], rtol=0.0, atol=1e-16)
+
+
+@pytest.mark.parametrize(
+    ("rate", "low", "high", "x0", "gain", "y0"),
+    [
+        (lambda x: 3e-10 - x, 0.0, 1e-9, 5e-10, 1e9, 0.0),
+        (lambda x: -0.3 + 0.0 * x, 0.7, 2.0, 1.1, 1e8, 1e8 * (1.1 - 0.7)),
+        (lambda x: -0.3 + 0.0 * x, 0.1, 2.0, 0.9, 1e10, 1e10 * (0.9 - 0.1)),
+    ],
+)
+def test_what_follows_a_state_at_its_limit_rests_too(sim, rate, low, high, x0, gain, y0):
+    """y' = gain (x - low) - y was told from before x was put at its limit: its rate was 1, 0.019 and 0.0016 there."""
+    bd = sim.blockdiagram()
+    x, y = bd.INTEGRATOR(x0, min=low, max=high, name="x"), bd.INTEGRATOR(y0, name="y")
+    pushed, behind = bd.FUNCTION(rate), bd.FUNCTION(lambda x, y: gain * (x - low) - y, nin=2)
+    bd.connect(x, pushed, behind[0])
+    bd.connect(y, behind[1])
+    bd.connect(pushed, x)
+    bd.connect(behind, y)
+    point = sim.trim(bd)
+    assert point.success and low <= point.x[0] <= high
+    moves = gain * (point.x[0] - low) - point.x[1]
+    assert abs(moves) < 1e-8 and point.residual["rate of y:x_0"] == pytest.approx(moves, abs=1e-15)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_states_with_limits_rest_where_a_potential_is_least(sim, seed):
     """x' = b - Q x within limits stays where the quadratic form is least in the box, as scipy's lsq_linear finds it."""

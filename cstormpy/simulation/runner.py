@@ -409,14 +409,18 @@ class Run:
         """Refuse events that come too fast, unless by rounding, where blocks leave off.
 
         Kinks are left to the steps, as nothing jumps there. A switch stays on its side until its signal has moved by
-        more than rounding, which that of a sliding mode does at once: that it chatters all the same is refused.
+        more than rounding, which that of a sliding mode does at once: that it chatters all the same is refused. What
+        the event of another block causes comes as often as that one, which is refused or leaves off for both.
         """
         leave_off: list[Any] = [getattr(getattr(d, "block", None), "leave_off", None) for d in fired]
         left_off = max([self._left_off.get(leave, -math.inf) for leave in leave_off])
         try:
             refuse_chatter(self.events, t, self.end, left_off > -math.inf)
         except CstormError:
-            fast = chatter_of(self.events, t) is not None and not chatters_still(left_off, t)
+            fast = chatter_of(self.events, t) is not None
+            if fast and self._caused:
+                return
+            fast = fast and not chatters_still(left_off, t)
             if None in leave_off or not all([leave(fast) for leave in leave_off]):
                 raise
             self._left_off.update(dict.fromkeys(leave_off, t))

@@ -111,19 +111,22 @@ class _Bounded:
         self.places = np.array([b.place for b in chosen], dtype=np.intp)
         self.low, self.high = np.array([b.low for b in chosen]), np.array([b.high for b in chosen])
 
-    def limited(self, j: Jacobians, x: Array) -> Jacobians:
-        """Return rates, outputs and derivatives with those in place of the rates."""
-        at = x[self.places]
+    def limited(self, j: Jacobians, x: Array) -> tuple[Jacobians, Array]:
+        """Return rates, outputs and derivatives with those in place of the rates, and the state at its limits.
+
+        In it those whose rates lead beyond a limit, and those beyond one, are at that limit.
+        """
+        at, ends = x[self.places], self.within(x)
         towards = at + j.rate[self.places]
         inside = np.clip(towards, self.low, self.high)
         beyond = inside != towards
         if not beyond.any():
-            return j
+            return j, ends
         rate, A, B = j.rate.copy(), j.A.copy(), j.B.copy()
         stopped = self.places[beyond]
         rate[stopped], A[stopped], B[stopped] = (inside - at)[beyond], 0.0, 0.0
-        A[stopped, stopped] = -1.0
-        return replace(j, rate=rate, A=A, B=B)
+        A[stopped, stopped], ends[stopped] = -1.0, inside[beyond]
+        return replace(j, rate=rate, A=A, B=B), ends
 
     def within(self, x: Array) -> Array:
         """Return a state within its limits."""
@@ -136,14 +139,6 @@ class _Bounded:
         found, at, rate = x.copy(), x[self.places], j.rate[self.places]
         end = np.where(rate > 0.0, self.high, np.where(rate < 0.0, self.low, at))
         found[self.places] = np.where(np.isfinite(end), end, at)
-        return found
-
-    def snapped(self, x: Array) -> Array:
-        """Return a state of which what is at a limit, but for what a search leaves, is exactly there."""
-        found, at = x.copy(), x[self.places]
-        for limit in (self.low, self.high):
-            close = np.abs(at - limit) <= REACHED * (1.0 + np.abs(np.where(np.isfinite(limit), limit, 0.0)))
-            found[self.places[close]] = limit[close]
         return found
 
 
@@ -178,7 +173,6 @@ def trim(
         wanted = _conditions(bd, rates or {}, watched, outputs or {}, _idle(bd, first))
         bounded = _Bounded(diagram.bounds, wanted)
         found, there, limits = _solve(model, t, state, start, free, wanted, bounded)
-        found[: state.size] = bounded.snapped(found[: state.size])
         left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))
         left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
         held = tuple(str(b.name) for b in diagram.cells)
@@ -297,11 +291,15 @@ def _solve(
     whole = np.concatenate([state, start])
     last: dict[str, Any] = {}
 
-    def look(v: Array) -> Any:
+    def limited(v: Array) -> tuple[Jacobians, Array]:
         if last.get("at") != v.tobytes():
             x = v[: state.size]
-            last["at"], last["j"] = v.tobytes(), bounded.limited(model.jacobians(t, x, v[state.size :]), x)
-        return last["j"]
+            last["at"], last["found"] = v.tobytes(), bounded.limited(model.jacobians(t, x, v[state.size :]), x)
+        found: tuple[Jacobians, Array] = last["found"]
+        return found
+
+    def look(v: Array) -> Jacobians:
+        return limited(v)[0]
 
     def slope(v: Array) -> Array:
         j = look(v)
@@ -324,7 +322,24 @@ def _solve(
             lambda v: residual(placed(v), moving), begin[moving], lambda v: slope(placed(v))[:, moving],
             xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200, tr_solver=steps,
         )  # fmt: skip
-        return placed(found.x), bool((np.abs(found.fun) <= reached).all())
+        point, done = placed(found.x), bool((np.abs(found.fun) <= reached).all())
+        # what is at a limit, but for what a search leaves, is exactly there, where the others may have to follow
+        ends = np.concatenate([limited(point)[1], point[state.size :]])
+        stopped = moving[(ends != point)[moving] & (np.abs(ends - point) <= near)[moving]]
+        if not stopped.size:
+            return point, done
+        there = point.copy()
+        there[stopped] = ends[stopped]
+        remains, others = residual(there, moving), np.setdiff1d(moving, stopped)
+        if not np.isfinite(remains).all():
+            return point, done
+        if not done or (np.abs(remains) <= reached).all():
+            return there, done
+        if others.size:
+            there, followed = search(there, others, steps)
+            if followed:
+                return there, True
+        return point, done
 
     every = np.flatnonzero(np.concatenate([free, np.ones(start.size, dtype=bool)]))
     sizes = np.ones(wanted.rates.size + wanted.outputs.size)
@@ -332,6 +347,8 @@ def _solve(
     largest = np.maximum(np.abs(wanted.remaining(look(whole))), np.abs(slope(whole)).max(axis=1, initial=0.0))
     sizes = np.where(largest > 0.0, np.clip(largest, _LEAST, 1.0), 1.0)
     reached = REACHED * (1.0 + float(np.abs(residual(whole, every)).max(initial=0.0)))
+    near = np.zeros(whole.size)
+    near[wanted.rates] = reached * sizes[: wanted.rates.size]
     slopes = np.abs(slope(whole)[:, every]).max(axis=0, initial=0.0)
     felt = every[slopes > _FELT * slopes.max(initial=0.0)]
     if 0 < felt.size < every.size:  # what has no slope, as the angle about the vertical, stays if that will do

@@ -77,7 +77,7 @@ class Film:
             )
         figure.set_layout_engine("none")
         for each in self._moving:
-            each.begin()
+            each.axes.set_animated(each.whole)
         canvas.draw()
         self._canvas, self._still = canvas, canvas.copy_from_bbox(figure.bbox)
         legends = [axes.get_legend() for axes in figure.axes]
@@ -136,17 +136,13 @@ class _Moving:
         self._middles = sight.middles[::_FINE] if sight.follows else still
         across = sight.side if sight.follows else float((sight.high - sight.low).max())
         self._half = (0.5 + _MARGIN) * max(across, 1e-9)
-        self._axes = figure.add_subplot(cell, projection=projection(self._bones))
-        self._axes.set_title(plain(pane.title or pane.name))
-        self._axes.autoscale(False)
+        self.axes = figure.add_subplot(cell, projection=projection(self._bones))
+        self.axes.set_title(plain(pane.title or pane.name))
+        self.axes.autoscale(False)
         if not self._bones.planar:
-            self._axes.locator_params(nbins=5)
-        look_at(self._axes, self._bones, self._middles[0], self._half)
-        self._whole = sight.follows or not self._bones.planar  # in space the axes stand among what is drawn in them
-
-    def begin(self) -> None:
-        """Leave what moves out of the picture of what does not."""
-        self._axes.set_animated(self._whole)
+            self.axes.locator_params(nbins=5)
+        look_at(self.axes, self._bones, self._middles[0], self._half)
+        self.whole = sight.follows or not self._bones.planar  # in space the axes stand among what is drawn in them
 
     def at(self, k: int) -> list[Any]:
         """Return what to draw of a frame."""
@@ -155,15 +151,15 @@ class _Moving:
         now = _FINE * k
         behind = slice(max(0, now - self._behind), now + 1)
         for j in range(self._tips.shape[1] if self._behind else 0):
-            self._axes.plot(*seen(self._bones, self._tips[behind, j]), color=f"C{j + 1}", linewidth=1.0)
-        draw_pose(self._axes, self._bones, self._q[k])
-        if not self._whole:
+            self.axes.plot(*seen(self._bones, self._tips[behind, j]), color=f"C{j + 1}", linewidth=1.0)
+        draw_pose(self.axes, self._bones, self._q[k])
+        if not self.whole:
             return self._drawn()
-        look_at(self._axes, self._bones, self._middles[k], self._half)
-        return [self._axes]
+        look_at(self.axes, self._bones, self._middles[k], self._half)
+        return [self.axes]
 
     def _drawn(self) -> list[Any]:
-        return [*self._axes.patches, *self._axes.collections, *self._axes.lines]
+        return [*self.axes.patches, *self.axes.collections, *self.axes.lines]
 
 
 class _Growing:
@@ -171,7 +167,7 @@ class _Growing:
 
     def __init__(self, figure: Any, cell: Any, pane: Any, times: Array) -> None:
         self.axes = figure.add_subplot(cell)
-        self.over_time = pane.kind == "scope"
+        self.whole, self.over_time = False, pane.kind == "scope"
         drawn = draw_plot(self.axes, pane)
         self.axes.set_title(plain(pane.title or pane.name), fontsize="medium")
         self._times, self._traces = times, [trace for trace, _ in drawn]
@@ -182,9 +178,6 @@ class _Growing:
             look = {"color": line.get_color(), "animated": True}
             self._lines += self.axes.plot([], [], linewidth=1.4, drawstyle=line.get_drawstyle(), **look)
             self._dots += self.axes.plot([], [], "o", markersize=5, **look)
-
-    def begin(self) -> None:
-        """Leave what moves out of the picture of what does not: its lines are so from the beginning."""
 
     def at(self, k: int) -> list[Any]:
         """Return what to draw of a frame."""

@@ -18,6 +18,8 @@ collect_ignore = [] if find_spec("pinocchio") else ["pinocchio_model.py"]
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 os.environ.setdefault("CSTORMPY_LIVE", "off")
+for name in ("DISPLAY", "WAYLAND_DISPLAY"):  # with one bdsim's scopes draw, step by step
+    os.environ.pop(name, None)
 
 # Workers share the processors; where each has threads of BLAS besides, these wait for one another in what takes
 # microseconds alone: tests of regulators and of identification took 1.5 to 1.7 times as long (measured).

@@ -18,7 +18,7 @@ EPS = np.finfo(float).eps
 
 
 def simulation(engine="compiled"):
-    return cs.Simulation(engine=engine, progress=False, live=False, hold=False)
+    return cs.Simulation(engine=engine, progress=False, live=False, hold=False, graphics=False)
 
 
 @pytest.fixture

@@ -94,13 +94,15 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
         most = 0.0
         for j, source in enumerate(model.inputs):
             curve = response[:, i, j]
-            (line,) = axes.plot(curve.real, curve.imag, label=model.captions.get(source, source))
-            axes.plot(curve.real, -curve.imag, "--", color=line.get_color(), linewidth=0.9, label="_below")
+            axes.plot(curve.real, curve.imag, label=model.captions.get(source, source))
             size = float(np.abs(curve).max())
             most = max(most, min(size, float(far[i, j])) if endless else size)
         _look_at(axes, np.array([-most, most, 1j * most, -1j * most]), 0.05)
         axes.set(xlabel="real part", ylabel="imaginary part", title=model.captions.get(output, output))
-        _label_lines(axes, "input")
+        add_legend(axes, title="input")
+        for line in list(axes.lines):
+            x, y = line.get_data()
+            axes.plot(x, -np.asarray(y), "--", color=line.get_color(), linewidth=0.9)
         axes.plot([feedback], [0.0], "+", color="r", markersize=10, markeredgewidth=2)
         point = "+1" if feedback == 1 else "−1"
         axes.annotate(point, (feedback, 0.0), (4, 6), textcoords="offset points", color="r")
@@ -143,13 +145,6 @@ def _planes(count: int) -> list[Any]:
 
     _, axes = plt.subplots(count, 1, squeeze=False, layout="constrained", figsize=(_PLANE[0], _PLANE[1] * count))
     return list(axes[:, 0])
-
-
-def _label_lines(axes: Any, title: str) -> None:
-    """Name the lines that have a name, beside them or below."""
-    named = [line for line in axes.lines if not line.get_label().startswith("_")]
-    if len(named) <= 10:
-        axes.legend(handles=named, title=title)
 
 
 def _draw_ends(axes: Any, model: LinearModel, name: str) -> None:

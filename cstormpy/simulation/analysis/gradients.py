@@ -31,6 +31,11 @@ from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 Cost = Any
 #: The options of `run` that are heeded, beside T.
 _HEEDED = ("dt", "max_step", "solver", "rtol", "atol", "first_tick", "watch", "start")
+#: Those of the methods themselves that take them.
+_OWN = {
+    "tune": ("bounds", "apply", "max_runs", "tol"),
+    "periodic_orbit": ("period", "settle", "advance", "forced", "max_runs", "tol"),
+}
 #: So close to an event, for its time, a step ends there.
 _SAME = 1e-12
 #: So much later, as part of the way to what follows, it ends instead.
@@ -150,6 +155,16 @@ class Problem:
 
     def evaluate(self, values: Array) -> Gradient:
         """Return cost and gradient at values of the parameters, which the blocks keep."""
+        trajectory = self.trajectory(values)
+        value, slope = self._costs(trajectory)
+        names, out = self.parameters.names, self._result(trajectory, None, 0.0)
+        return Gradient(
+            value, slope, names, np.array(values, dtype=float), out, trajectory.dx, trajectory.events,
+            trajectory.differenced, trajectory.notes,
+        )  # fmt: skip
+
+    def trajectory(self, values: Array) -> Trajectory:
+        """Return the run at values of the parameters, which the blocks keep, with its derivatives."""
         self.parameters.set(values)
         if self.settings.step is None and self.times is None:
             self.times = self.chosen_steps()
@@ -165,12 +180,7 @@ class Problem:
             if about not in self._told:  # the time is another one in each run of a search
                 self._told.add(about)
                 notice_once(f"{self.what}: {note}")
-        value, slope = self._costs(trajectory)
-        names, out = self.parameters.names, self._result(trajectory, None, 0.0)
-        return Gradient(
-            value, slope, names, np.array(values, dtype=float), out, trajectory.dx, trajectory.events,
-            trajectory.differenced, trajectory.notes,
-        )  # fmt: skip
+        return trajectory
 
     def chosen_steps(self) -> Array:
         """Return the ends of the steps that the solver chooses for the parameters as they are, or of their halves."""
@@ -298,7 +308,7 @@ def _known_options(sim: Any, options: dict[str, Any], what: str) -> None:
             continue
         if name in inspect.signature(sim.run).parameters:
             raise InvalidValue(f"{what}: option {name!r} of `run` is not heeded here; {', '.join(_HEEDED)} are")
-        own = ("bounds", "apply", "max_runs", "tol") if what == "tune" else ()
+        own = _OWN.get(what, ())
         raise unknown_name(f"{what}: option", name, ["T", *_HEEDED, *own])
 
 

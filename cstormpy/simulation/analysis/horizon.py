@@ -552,7 +552,9 @@ class _TangentRun(LocatingRun):
         written = {b for clock, _, _ in self.program.clocks for b in clock.blocklist}
         asked = [b for b, _ in self.program.sampled if b not in written]
         differenced += [(str(b.name), "what it does at a tick") for b in asked]
-        return Trajectory(t, dt, x, dx, self.signals, y, dy, self.events, differenced, self.notes)
+        self._bounds()
+        rate = self.steps_of.rate_at(self.t, self.x)
+        return Trajectory(t, dt, x, dx, rate, self.signals, y, dy, self.events, differenced, self.notes)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cstormpy.simulation.analysis.gradients import Gradient
     from cstormpy.simulation.analysis.linear import LinearModel
     from cstormpy.simulation.analysis.margins import Margins
+    from cstormpy.simulation.analysis.orbits import PeriodicOrbit
     from cstormpy.simulation.analysis.trimming import OperatingPoint
     from cstormpy.simulation.analysis.tuning import Tuning
 
@@ -307,6 +308,78 @@ class Analysis:
         from cstormpy.simulation.analysis.trimming import trim
 
         return trim(self, bd, x, t=t, inputs=inputs, u=u, hold=hold, rates=rates, outputs=outputs)
+
+    @by_one_thread
+    def periodic_orbit(
+        self,
+        bd: Any,
+        period: float | None = None,
+        *,
+        start: Any = None,
+        settle: float | None = None,
+        advance: Mapping[Any, Any] | None = None,
+        forced: bool | None = None,
+        tol: float = 1e-8,
+        max_runs: int = 100,
+        **options: Any,
+    ) -> PeriodicOrbit:
+        """Return a periodic orbit, as a limit cycle, and its Floquet multipliers; also one that is not stable.
+
+        Found by Newton's method on the run of one period, with the exact derivatives that `gradient` has, through
+        events on the way. Where the diagram does not depend on time the period is found too, and a round may begin
+        anywhere on the orbit; where it does, it must repeat itself after the period that is given.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+            Without sampled blocks, and without mechanisms with loops.
+        period : float, optional
+            The period [s] of a diagram that depends on time; of others a first guess.
+        start : optional
+            Where the search begins, or the run before it: as in `run`.
+        settle : float, optional
+            How long a run lasts that comes near to the orbit before the search begins; the first guess at the period is
+            then the time since it last was where it ends.
+        advance : dict, optional
+            By the names of states or blocks what they gain in a round, as ``{"plant.crank.q": 2 * math.pi}`` of a joint
+            that turns, zero unless said; None of a state that may go where it will, as a cart on a track without end.
+            States that only add up, as an EFFORT's, may.
+        forced : bool, optional
+            Whether the diagram is taken to depend on time; unless given, that is seen from its equations.
+        tol : float
+            What may be missing to a return, as a part of how far a state moves.
+        max_runs : int
+            How many runs of one period the search takes at most.
+        **options
+            dt, max_step, solver, rtol, atol, watch of the runs; DOP853, 1e-10, 1e-12 unless given.
+
+        Returns
+        -------
+        PeriodicOrbit
+            `x`, `period`, `multipliers`, `stable`, the run `out` of one round, and `plot`.
+
+        Examples
+        --------
+        The limit cycle of van der Pol's oscillator:
+
+        >>> import cstormpy as cs
+        >>> sim = cs.Simulation(progress=False)
+        >>> bd = sim.blockdiagram()
+        >>> x, v = bd.INTEGRATOR(1.0, name="x"), bd.INTEGRATOR(0.0, name="v")
+        >>> rate = bd.FUNCTION(lambda x, v: (1 - x**2) * v - x, nin=2)
+        >>> bd.connect(x, rate[0])
+        >>> bd.connect(v, rate[1], x)
+        >>> bd.connect(rate, v)
+        >>> orbit = sim.periodic_orbit(bd, settle=20.0)
+        >>> orbit.period.__round__(6), orbit.multipliers.real.round(6), orbit.stable
+        (6.663287, array([0.00086]), True)
+        """
+        from cstormpy.simulation.analysis.orbits import periodic_orbit
+
+        return periodic_orbit(
+            self, bd, period, start=start, settle=settle, advance=advance, forced=forced, tol=tol, max_runs=max_runs,
+            **options,
+        )  # fmt: skip
 
     @by_one_thread
     def gradient(self, bd: Any, cost: Any, parameters: Any, T: float = 5.0, **options: Any) -> Gradient:

@@ -89,7 +89,7 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
     far = np.maximum(_LEAST, _TIMES * np.median(np.abs(model.frequency_response(frequencies_of(model))), axis=0))
     rates = model.rates_of_decay
     endless = bool((np.abs(rates.real) <= _NO_DECAY * np.abs(rates)).any())
-    panels = _planes(len(model.outputs))
+    panels = complex_planes(len(model.outputs))
     for i, (axes, output) in enumerate(zip(panels, model.outputs, strict=True)):
         most = 0.0
         for j, source in enumerate(model.inputs):
@@ -97,7 +97,7 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
             axes.plot(curve.real, curve.imag, label=model.captions.get(source, source))
             size = float(np.abs(curve).max())
             most = max(most, min(size, float(far[i, j])) if endless else size)
-        _look_at(axes, np.array([-most, most, 1j * most, -1j * most]), 0.05)
+        look_at(axes, np.array([-most, most, 1j * most, -1j * most]), 0.05)
         axes.set(xlabel="real part", ylabel="imaginary part", title=model.captions.get(output, output))
         add_legend(axes, title="input")
         for line in list(axes.lines):
@@ -110,10 +110,10 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
 
 
 def _poles(model: LinearModel) -> Any:
-    (axes,) = _planes(1)
+    (axes,) = complex_planes(1)
     _draw_ends(axes, model, "poles")
     _draw_border(axes, model)
-    _look_at(axes, np.concatenate([model.poles, model.zeros]), _MARGIN)
+    look_at(axes, np.concatenate([model.poles, model.zeros]), _MARGIN)
     axes.set_title("Poles and zeros" if len(model.zeros) else "Poles")
     axes.legend()
     return axes.figure
@@ -128,19 +128,20 @@ def _locus(model: LinearModel, w: Array, feedback: int) -> Any:
     now, ends = closed_poles(model, feedback), np.concatenate([model.poles, model.zeros])
     points = np.concatenate([ends, now[np.abs(now) < _OUT_OF_SIGHT * _span(ends)]])
     _, ways = root_locus(model, np.abs(model.frequency_response(w)).ravel(), feedback, _span(points))
-    (axes,) = _planes(1)
+    (axes,) = complex_planes(1)
     for way in ways.T:
         axes.plot(way.real, way.imag, color="C0", linewidth=1.2)
     _draw_ends(axes, model, "poles of the cut loop")
     axes.plot(now.real, now.imag, "o", color="C3", markersize=6, label="poles of the closed loop")
     _draw_border(axes, model)
-    _look_at(axes, points, _MARGIN)
+    look_at(axes, points, _MARGIN)
     axes.set_title("Root locus")
     axes.legend()
     return axes.figure
 
 
-def _planes(count: int) -> list[Any]:
+def complex_planes(count: int) -> list[Any]:
+    """Return axes of a new figure, one above the other."""
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(count, 1, squeeze=False, layout="constrained", figsize=(_PLANE[0], _PLANE[1] * count))
@@ -161,9 +162,14 @@ def _draw_border(axes: Any, model: LinearModel) -> None:
         axes.axvline(0.0, color="0.4", linewidth=0.8)
         axes.set(xlabel="real part [1/s]", ylabel="imaginary part [rad/s]")
         return
+    draw_unit_circle(axes)
+    axes.set(xlabel="real part of z", ylabel="imaginary part of z")
+
+
+def draw_unit_circle(axes: Any) -> None:
+    """Draw the border of stability of what goes on from step to step."""
     turn = np.exp(1j * np.linspace(0.0, 2.0 * np.pi, 361))
     axes.plot(turn.real, turn.imag, color="0.4", linewidth=0.8)
-    axes.set(xlabel="real part of z", ylabel="imaginary part of z")
 
 
 def _span(points: NDArray[np.complex128]) -> float:
@@ -172,7 +178,7 @@ def _span(points: NDArray[np.complex128]) -> float:
     return float(max(np.ptp(seen.real), np.ptp(seen.imag))) or 1.0
 
 
-def _look_at(axes: Any, points: NDArray[np.complex128], margin: float) -> None:
+def look_at(axes: Any, points: NDArray[np.complex128], margin: float) -> None:
     """Show a square about points and the origin."""
     seen, half = np.append(points[np.isfinite(points)], 0.0), (0.5 + margin) * _span(points)
     x, y = (0.5 * (part.min() + part.max()) for part in (seen.real, seen.imag))

@@ -258,6 +258,8 @@ class Trajectory:
     dt : ndarray, (N, k)
         How the times of the samples follow the parameters: those on both sides of a source's jump go with it.
     x, dx : ndarray, (N, n), (N, k, n)
+    rate : ndarray, (n,)
+        Rates of the states at the end.
     signals : list of Signal
         Those that were watched.
     y, dy : list of ndarray, each (N, ...), (N, k, ...)
@@ -273,6 +275,7 @@ class Trajectory:
     dt: Array
     x: Array
     dx: Array
+    rate: Array
     signals: list[Signal]
     y: list[Array]
     dy: list[Array]

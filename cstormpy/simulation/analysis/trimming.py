@@ -170,7 +170,7 @@ def trim(
                 f"trim: by differences, as {model.differenced[0][0]} cannot be translated: {model.differenced[0][1]}"
             )
         first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
-        wanted = _conditions(bd, rates or {}, watched, outputs or {}, _idle(bd, first))
+        wanted = _conditions(bd, rates or {}, watched, outputs or {}, idle_states(bd, first.A))
         bounded = _Bounded(diagram.bounds, wanted)
         found, there, limits = _solve(model, t, state, start, free, wanted, bounded)
         left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))
@@ -266,12 +266,15 @@ def _conditions(
     )
 
 
-def _idle(bd: Any, first: Jacobians) -> list[int]:
-    """Return the states that only add up, as that of an EFFORT: no rate and no other block but sinks looks at them."""
+def idle_states(bd: Any, slopes: Array) -> list[int]:
+    """Return the states that only add up, as that of an EFFORT: no other block but sinks looks at them, and no rate.
+
+    `slopes` are those of the rates to the states.
+    """
     found = []
     for b, at in continuous_parts(bd):
         ends = [wire.end.block for wire in bd.wirelist if wire.start.block is b]
-        if not first.A[:, at].any() and not any(end.nout for end in ends):
+        if not slopes[:, at].any() and not any(end.nout for end in ends):
             found += at
     return found
 

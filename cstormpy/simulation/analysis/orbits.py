@@ -1,0 +1,394 @@
+"""Periodic orbits of diagrams, and whether disturbances of them die out: Newton's method on the map of one period.
+
+A run of one period takes states x to P(x, T), and carries the derivatives of P to x, through events on the way. States
+on an orbit are solutions of P(x, T) = x + a, where a is what a state gains in each round, as an angle that turns. The
+eigenvalues of P's derivative there are the orbit's Floquet multipliers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cstormpy.arguments import flag, mapping, positive, whole_number
+from cstormpy.arrays import Array
+from cstormpy.errors import CstormError, DiagramError, InvalidValue
+from cstormpy.graph.nodes import INPUT, TABLE, alive
+from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.analysis_start import first_state, saved_with, started
+from cstormpy.simulation.analysis.gradients import Problem
+from cstormpy.simulation.analysis.model_plots import complex_planes, draw_unit_circle, look_at
+from cstormpy.simulation.analysis.trimming import idle_states
+from cstormpy.simulation.compiled.translation import program_of
+from cstormpy.simulation.compiled.untranslated import NotTranslated
+from cstormpy.simulation.named_states import numbers, state_places
+from cstormpy.simulation.results import Result
+from cstormpy.simulation.saved_state import SavedState, opened
+
+#: Settings of runs of one period, where nothing else is said.
+_SETTINGS = {"solver": "DOP853", "rtol": 1e-10, "atol": 1e-12}
+#: What changes nothing beyond this part of the most is a direction in which orbits lie side by side.
+_FLAT = 1e-7
+#: Multipliers are as large as 1 within this.
+_NEUTRAL = 1e-6
+#: A period is at most so many times as long, or as short, as the first guess.
+_TIMES = 2.0
+#: A step changes it by no more than this part. It is halved so often at most, until it gains so much for its length.
+_STRETCH, _HALVINGS, _LEAST_GAIN = 0.3, 12, 1e-4
+#: The part of a run that shows which states only add up, and some at which it is seen whether time matters.
+_GLANCE, _LATER = 0.01, (0.13, 0.37, 0.71)
+#: States that move by less than this part of what they are, or moved at first, are at rest.
+_AT_REST = 1e-6
+#: A run has come back where it is this close, as part of what it moves, after it was so far away.
+_BACK, _AWAY = 0.1, 0.3
+#: So many samples of the last round are a smooth curve.
+_SAMPLES = 300
+#: What is said of a search that fails.
+_NONE = "no periodic orbit was found"
+#: A second round ends where the first one did, but for so many times what may remain, and what multipliers make of it.
+_AGAIN = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodicOrbit:
+    """The result of `Simulation.periodic_orbit`.
+
+    Attributes
+    ----------
+    x : ndarray, (n,)
+        States where a round begins.
+    period : float
+        [s]
+    states : tuple of str
+        Names of all states.
+    multipliers : ndarray of complex, (k,)
+        Floquet multipliers, the largest first: by these factors disturbances grow in a round. That along an orbit
+        which may be run through at any time, 1, is left out.
+    success : bool
+    message : str
+    residual : dict of str to float
+        What is missing to a return, by the name of the state.
+    forced : bool
+        Whether the diagram depends on time, and the period was given.
+    out : Result
+        The run of one round; ``sim.run(bd, start=orbit.out)`` goes on from it.
+    """
+
+    x: Array
+    period: float
+    states: tuple[str, ...]
+    multipliers: NDArray[np.complex128]
+    success: bool
+    message: str
+    residual: dict[str, float]
+    forced: bool
+    out: Result
+
+    @property
+    def stable(self) -> bool:
+        """True where all disturbances die out."""
+        return self.success and self._kind() == "stable"
+
+    def _kind(self) -> str:
+        most = float(np.abs(self.multipliers).max(initial=0.0))
+        return "unstable" if most > 1.0 + _NEUTRAL else "stable" if most < 1.0 - _NEUTRAL else "neutrally stable"
+
+    def __repr__(self) -> str:
+        """Return the period, the states where a round begins, and the multipliers."""
+        kind = f", {self._kind()}" if self.success else ""
+        lines = [f"{self.message}{kind}: period {self.period:.9g} s"]
+        lines += [f"  {name} = {value:.9g}" for name, value in zip(self.states, self.x, strict=True)]
+        sizes = ", ".join(_printed(m) for m in self.multipliers)
+        return "\n".join([*lines, f"multipliers: {sizes or 'none'}"])
+
+    def plot(self, x: str | None = None, y: str | None = None) -> Any:
+        """Draw the orbit in the plane of two states or signals, and its multipliers; return the figure.
+
+        Parameters
+        ----------
+        x, y : str, optional
+            Names of columns of `out`; unless given those of a joint's position and rate, or the first two states.
+        """
+        horizontal, vertical = self._plane(x, y)
+        panels = complex_planes(2)
+        columns = {name: self.out.found_columns(name)[1] for name in (horizontal, vertical)}
+        for name, found in columns.items():
+            if len(found) != 1:
+                raise InvalidValue(f"plot: {name!r} has {len(found)} numbers; name one, as in {next(iter(found))!r}")
+        across, upward = (next(iter(found.values())) for found in columns.values())
+        panels[0].plot(across, upward)
+        panels[0].plot(across[:1], upward[:1], "o", color="C3", label="beginning of a round")
+        labels = [f"{name} [{unit}]" if (unit := self.out.units.get(name)) else name for name in columns]
+        panels[0].set(xlabel=labels[0], ylabel=labels[-1], title=f"Periodic orbit, period {self.period:.4g} s")
+        panels[0].grid(alpha=0.3)
+        panels[0].legend()
+        draw_unit_circle(panels[1])
+        panels[1].plot(self.multipliers.real, self.multipliers.imag, "x", color="C0", markersize=8, markeredgewidth=2)
+        panels[1].set(xlabel="real part", ylabel="imaginary part")
+        panels[1].set_title(f"Floquet multipliers: {self._kind()}")
+        look_at(panels[1], np.append(self.multipliers, [1.0, -1.0, 1.0j, -1.0j]), 0.05)
+        return panels[0].figure
+
+    def _plane(self, x: str | None, y: str | None) -> tuple[str, str]:
+        """Return the names of what is drawn against each other."""
+        pairs = [(name, f"{name}d") for name in self.states if f"{name}d" in self.states]
+        moving = [pair for pair in pairs if np.ptp(self.out.signal(pair[0])) > 0.0]
+        first = (moving or pairs or [(self.states[0], self.states[min(1, len(self.states) - 1)])])[0]
+        return x or first[0], y or first[1]
+
+
+def _printed(number: complex) -> str:
+    size = abs(number)
+    return f"{number.real:.6g}" if abs(number.imag) <= _FLAT * size else f"{size:.6g} ∠ {np.angle(number):+.4g} rad"
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """A run of one period: where it began, what was missing to a return, and what that follows.
+
+    `slope` is the derivative of its end to its beginning, `change` that of what is missing to the beginning and, unless
+    it is given, the period; all of the states that are looked for. `moved` are all states on the way.
+    """
+
+    x: Array
+    period: float
+    missing: Array
+    slope: Array
+    change: Array
+    moved: Array
+
+
+class _Return:
+    """How far a run of one period ends from where it begins, and how that follows the states and the period."""
+
+    def __init__(
+        self, sim: Any, bd: Any, start: Any, advance: Any, forced: Any, span: float, options: dict[str, Any]
+    ) -> None:
+        self.sim, self.bd, self.start, self.options = sim, bd, start, options
+        self.x = first_state(bd, start, "periodic_orbit")
+        timed = _depends_on_time(sim, bd, start, span)
+        self.forced = timed if forced is None else flag(forced, "periodic_orbit: forced")
+        self.gain, ways = _gains(bd, advance)
+        #: States that are looked for; the others go where they will.
+        self.free = np.setdiff1d(np.arange(self.x.size), ways)
+        if not self.free.size:
+            raise InvalidValue("periodic_orbit: no state is left that could come back to where it was")
+        self.scale = np.ones(self.x.size)
+
+    def look(self, x: Array, period: float) -> _Round:
+        """Return a run of one period."""
+        problem = Problem(
+            self.sim, self.bd, lambda out: out.x[-1], [self.bd.statenames[k] for k in self.free],
+            {**self.options, "T": period, "start": self.begun(x)}, "periodic_orbit",
+        )  # fmt: skip
+        run = problem.trajectory(x[self.free])
+        slope, missing = run.dx[-1].T[self.free], (run.x[-1] - x - self.gain)[self.free]
+        to_period = np.zeros((self.free.size, 0)) if self.forced else run.rate[self.free, None]
+        return _Round(x, period, missing, slope, np.hstack([slope - np.eye(self.free.size), to_period]), run.x)
+
+    def begun(self, x: Array) -> Array | SavedState:
+        """Return the start of a run with other states."""
+        return saved_with(self.bd, self.start, x) if isinstance(self.start, SavedState) else x
+
+    def leave_adding(self, span: float) -> None:
+        """Leave out states that only add up, as an EFFORT's, found by a short run."""
+        follows = np.zeros((self.x.size, self.x.size))
+        follows[np.ix_(self.free, self.free)] = self.look(self.x, span).slope - np.eye(self.free.size)
+        adding = [k for k in idle_states(self.bd, follows) if self.gain[k] == 0.0]
+        self.free = np.setdiff1d(self.free, adding)
+        if not self.free.size:
+            raise InvalidValue("periodic_orbit: all states of the diagram only add up, so that none could come back")
+
+    def measure(self, moved: Array) -> None:
+        """Measure the states by how far they moved in a run."""
+        most = np.abs(moved).max(axis=0)
+        span = np.where(self.gain == 0.0, np.ptp(moved, axis=0), np.abs(self.gain))
+        self.scale = np.where(span > _AT_REST * most, span, np.where(most > 0.0, most, 1.0))
+
+
+def periodic_orbit(
+    sim: Any,
+    bd: Any,
+    period: Any,
+    *,
+    start: Any,
+    settle: Any,
+    advance: Any,
+    forced: Any,
+    tol: Any,
+    max_runs: Any,
+    **options: Any,
+) -> PeriodicOrbit:
+    """Find a periodic orbit of a diagram; see `Simulation.periodic_orbit`."""
+    least, most = positive(tol, "periodic_orbit: tol"), whole_number(max_runs, "periodic_orbit: max_runs", 1)
+    if "T" in options:
+        raise InvalidValue("periodic_orbit: T: runs last a period; give that, or settle=, how long one lasts before")
+    options = {**_SETTINGS, **options}
+    runs = {**options, "live": False, "threaded": True, "on_error": "raise"}
+    options.pop("watch", ())
+    begin, first = opened(start), None if period is None else positive(period, "periodic_orbit: period")
+    if first is None and settle is None:
+        raise InvalidValue(
+            "periodic_orbit: give the period, or a first guess at it, or settle=, how long a run lasts that ends near "
+            "the orbit"
+        )
+    settled: Any = None
+    if settle is not None:
+        settled = sim.run(bd, T=positive(settle, "periodic_orbit: settle"), start=begin, **runs)
+        begin = settled.state
+    span = first or float(settle)
+    found = _Return(sim, bd, begin, advance, forced, span, options)
+    if first is None and found.forced:
+        raise InvalidValue("periodic_orbit: the diagram depends on time; give the period after which it repeats itself")
+    found.leave_adding(_GLANCE * span)
+    first = _time_of_return(settled, found) if first is None else first
+    last, message = _search(found, first, least, most)
+    multipliers = _multipliers(last, found.forced)
+    smooth = {} if {"dt", "max_step"} & set(options) else {"max_step": last.period / _SAMPLES}
+    out = sim.run(bd, T=last.period, start=found.begun(last.x), **runs, **smooth)
+    message = message or _why_none(found, out, last.period, multipliers, least, runs)
+    if message:
+        notice(f"periodic_orbit: {message}")
+    return PeriodicOrbit(
+        last.x, last.period, tuple(bd.statenames), multipliers, not message, message or "a periodic orbit",
+        dict(zip([bd.statenames[k] for k in found.free], last.missing.tolist(), strict=True)), found.forced, out,
+    )  # fmt: skip
+
+
+def _search(found: _Return, first: float, tol: float, most: int) -> tuple[_Round, str]:
+    """Return the last round, and why the search failed, if so.
+
+    Steps are Newton's, the shortest of them where orbits lie side by side: a round may begin anywhere on an orbit.
+    """
+    now, runs = found.look(found.x, first), 1
+    found.measure(now.moved)
+    scale, arrived = found.scale[found.free], False
+    while first / _TIMES <= now.period <= first * _TIMES:
+        size = float(np.linalg.norm(now.missing / scale))
+        if (np.abs(now.missing) <= tol * scale).all():
+            if arrived or not size:
+                return now, ""
+            arrived = True  # one more step makes the multipliers as exact as the runs
+        units = np.append(scale, np.full(now.change.shape[1] - scale.size, first))
+        step = units * np.linalg.lstsq(now.change * units / scale[:, None], -now.missing / scale, rcond=_FLAT)[0]
+        longer = 0.0 if found.forced else float(step[-1])
+        share = 1.0 if abs(longer) <= _STRETCH * now.period else _STRETCH * now.period / abs(longer)
+        for _ in range(1 if arrived else _HALVINGS):
+            if runs >= most:
+                return now, "" if arrived else f"max_runs = {most} did not let the search come to an end"
+            x = now.x.copy()
+            x[found.free] += share * step[: scale.size]
+            runs += 1
+            try:
+                nearer = found.look(x, now.period + share * longer)
+            except CstormError:  # as where a state has left what a block can take
+                share *= 0.5
+                continue
+            if np.linalg.norm(nearer.missing / scale) < (1.0 - _LEAST_GAIN * share) * size:
+                now = nearer
+                break
+            share *= 0.5
+        else:
+            return now, "" if arrived else f"{_NONE}: {_told(found, now.missing)}; begin nearer to one"
+    return now, f"{_NONE} near the period {first:.6g} s: {_told(found, now.missing)}; begin nearer to one"
+
+
+def _told(found: _Return, missing: Array) -> str:
+    """Return which state comes back least."""
+    worst = int(np.argmax(np.abs(missing) / found.scale[found.free]))
+    name = found.bd.statenames[found.free[worst]]
+    return f"{name} ends {missing[worst]:.3g} from where it begins (advance= is for what goes on from round to round)"
+
+
+def _multipliers(last: _Round, forced: bool) -> NDArray[np.complex128]:
+    """Return the Floquet multipliers, the largest first, without that along an orbit that may be begun at any time."""
+    values = np.linalg.eigvals(last.slope).astype(complex)
+    if not forced:
+        values = np.delete(values, np.argmin(np.abs(values - 1.0)))
+    return values[np.argsort(-np.abs(values), kind="stable")]
+
+
+def _why_none(
+    found: _Return, out: Result, T: float, multipliers: NDArray[np.complex128], tol: float, runs: dict[str, Any]
+) -> str:
+    """Return why a run that ends where it began is no periodic orbit, or nothing."""
+    free, scale = found.free, found.scale
+    if (np.ptp(out.x, axis=0) <= _AT_REST * scale)[free].all():
+        return f"{_NONE}: the search ended where the diagram is at rest; begin elsewhere"
+    again = found.sim.run(found.bd, T=T, start=out, **runs)
+    apart = np.abs(again.x[-1] - out.x[-1] - found.gain)[free] / scale[free]
+    if (apart > _AGAIN * tol * max(1.0, float(np.abs(multipliers).max(initial=0.0)))).any():
+        name = found.bd.statenames[free[int(np.argmax(apart))]]
+        why = "its period is another one" if found.forced else "a block has changed its mode; begin in that, by settle="
+        return f"{_NONE}: {name} comes back once, but not a second time: {why}"
+    return ""
+
+
+def _time_of_return(out: Any, found: _Return) -> float:
+    """Return how long before its end a run was where it ends."""
+    free, gain = found.free, found.gain[found.free]
+    t, x = out.t, out.x[:, free] + gain
+    late = x[t >= 0.5 * (t[0] + t[-1])]
+    span = np.where(gain != 0.0, np.abs(gain), np.ptp(late, axis=0))
+    moves = span > _AT_REST * np.abs(late).max(axis=0)
+    if not moves.any():
+        raise InvalidValue("periodic_orbit: the run of settle= ends where the diagram is at rest; begin elsewhere")
+    y = ((x - out.x[-1, free]) / np.where(moves, span, 1.0))[:, moves]
+    way, lengths = np.diff(y, axis=0), np.diff(t)
+    along = np.clip(-np.sum(y[:-1] * way, axis=1) / np.maximum(np.sum(way * way, axis=1), np.finfo(float).tiny), 0, 1)
+    distance = np.abs(y[:-1] + along[:, None] * way).max(axis=1)
+    distance = np.where(way @ way[-1] > 0.0, distance, np.inf)[::-1]  # on its way to where it went then
+    before = (t[-1] - t[:-1] - along * lengths)[::-1]
+    gone = int(np.argmax(distance > _AWAY))
+    back = gone + np.flatnonzero((distance <= _BACK)[gone:])
+    if not distance[gone] > _AWAY or not back.size:
+        raise InvalidValue(
+            "periodic_orbit: the run of settle= has not been before where it ends; let it settle longer, or give the "
+            "period"
+        )
+    passing = back[back - back[0] == np.arange(back.size)]
+    return float(before[passing[np.argmin(distance[passing])]])
+
+
+def _gains(bd: Any, advance: Any) -> tuple[Array, list[int]]:
+    """Return what each state gains in a round, and the states that go where they will."""
+    gain, ways = np.zeros(len(bd.statenames)), []
+    for name, value in mapping(advance, "periodic_orbit: advance").items():
+        at = state_places(bd, name, "periodic_orbit: advance")
+        if value is None:
+            ways += at
+        else:
+            gain[at] = numbers(value, len(at), f"periodic_orbit: advance[{name!r}]")
+    return gain, ways
+
+
+def _depends_on_time(sim: Any, bd: Any, start: Any, span: float) -> bool:
+    """Tell whether rates, or what decides about them, depend on time; refuse diagrams that cannot be served.
+
+    Of what is asked in Python the equations do not tell: there rates are compared at some times within a span.
+    """
+    with started(sim, bd, start, 0.0, "periodic_orbit") as (diagram, simstate, t, x):
+        for block, _ in diagram.closed:
+            raise DiagramError(
+                f"periodic_orbit: block {block.name!r} is a mechanism with loops, whose states are not independent; "
+                "orbits are found of those without"
+            )
+        if clocked := [b for clock in bd.clocklist for b in clock.blocklist]:
+            raise DiagramError(
+                f"periodic_orbit: block {clocked[0].name!r} is sampled; orbits are found of diagrams without clocks"
+            )
+        if not bd.statenames:
+            raise InvalidValue("periodic_orbit: the diagram has no states")
+        try:
+            program = program_of(diagram, simstate.crossing_detectors, [])
+        except NotTranslated:  # the runs say why
+            return False
+        rates = [diagram.derivative(t + share * span, x).copy() for share in (0.0, *_LATER)]
+    places = [place for place, _, _ in [*(program.guards or ()), *program.switches]]
+    decisive = [*program.routine.outputs["xd"], *(program.routine.outputs["out"][place] for place in places)]
+    if not any(node.primitive in (INPUT, TABLE) and node.data[0] == "t" for node in alive(decisive)):
+        return False
+    return not program.differenced or any(not np.array_equal(rate, rates[0]) for rate in rates)

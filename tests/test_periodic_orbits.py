@@ -1,0 +1,230 @@
+"""Periodic orbits of diagrams against closed forms, Liouville's formula and integrations by SciPy."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_ivp
+from scipy.linalg import expm
+
+import cstormpy as cs
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, UnknownName
+
+#: The period of van der Pol's oscillator with μ = 1.
+VAN_DER_POL = 6.663286859323130
+
+
+def simulation(engine="compiled"):
+    return cs.Simulation(engine=engine, live=False, progress=False)
+
+
+def oscillator(sim, force):
+    """Return ẍ = f(x, ẋ)."""
+    bd = sim.blockdiagram()
+    x, v = bd.INTEGRATOR(1.0, name="x"), bd.INTEGRATOR(0.0, name="v")
+    rate = bd.FUNCTION(force, nin=2, name="force")
+    bd.connect(x, rate[0])
+    bd.connect(v, rate[1], x)
+    bd.connect(rate, v)
+    return bd
+
+
+def driven(sim, k=4.0, c=0.3, period=2.0):
+    """Return ẍ = sin ωt − c ẋ − k x."""
+    bd = sim.blockdiagram()
+    x, v = bd.INTEGRATOR(0.0, name="x"), bd.INTEGRATOR(0.0, name="v")
+    spring, damper, total = bd.GAIN(k, name="spring"), bd.GAIN(c, name="damper"), bd.SUM("+--", name="total")
+    bd.connect(bd.WAVEFORM("sine", freq=1.0 / period, name="push"), total[0])
+    bd.connect(x, spring)
+    bd.connect(spring, total[1])
+    bd.connect(v, damper, x)
+    bd.connect(damper, total[2])
+    bd.connect(total, v)
+    return bd
+
+
+def relaxing(sim, initially=0.0):
+    """Return a lag that a relay with hysteresis drives to and fro."""
+    bd = sim.blockdiagram()
+    x, relay, error = bd.INTEGRATOR(initially, name="x"), bd.RELAY(0.3, -0.3, -1.0, 1.0, name="relay"), bd.SUM("+-")
+    bd.connect(x, relay, error[1])
+    bd.connect(relay, error[0])
+    bd.connect(error, x)
+    return bd
+
+
+def pendulum(sim, damping=0.0, q0=0.0, qd0=0.0, torque=None):
+    bd = sim.blockdiagram()
+    mech = cs.library.pendulum(1, damping=damping)
+    plant = bd.HYBRIDDYNAMICS(mech if torque else mech.with_drive(actuated=[]), q0=[q0], qd0=[qd0], name="plant")
+    if torque:
+        bd.connect(bd.CONSTANT([torque], name="torque"), plant.tau)
+    return bd, mech
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreted"])
+def test_a_limit_cycle_is_found_with_its_period(engine):
+    sim = simulation(engine)
+    orbit = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * v - x), settle=20.0)
+    assert orbit.success and orbit.stable and not orbit.forced
+    assert orbit.period == pytest.approx(VAN_DER_POL, abs=1e-9)
+    # Liouville: the product of the multipliers, one of which is 1, is exp ∫ (1 - x²) dt
+
+    def rates(t, y):
+        return [y[1], (1.0 - y[0] ** 2) * y[1] - y[0], 1.0 - y[0] ** 2]
+
+    area = solve_ivp(rates, (0.0, orbit.period), [*orbit.x, 0.0], rtol=1e-11, atol=1e-13).y[2, -1]
+    np.testing.assert_allclose(orbit.multipliers, [math.exp(area)], rtol=1e-6)
+
+
+def test_an_orbit_that_no_run_comes_to_is_found_too():
+    sim = simulation()
+    orbit = sim.periodic_orbit(oscillator(sim, lambda x, v: (x**2 - 1.0) * v - x), 6.0, start=[2.0, 0.0])
+    assert orbit.success and not orbit.stable
+    assert orbit.period == pytest.approx(VAN_DER_POL, abs=1e-8)
+    stable = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * v - x), 6.0)
+    np.testing.assert_allclose(orbit.multipliers * stable.multipliers, 1.0, rtol=1e-6)
+    assert "unstable: period 6.663" in repr(orbit)
+
+
+def test_a_driven_oscillator_answers_as_its_response_says():
+    sim = simulation()
+    orbit = sim.periodic_orbit(driven(sim), 2.0)
+    A = np.array([[0.0, 1.0], [-4.0, -0.3]])
+    response = np.linalg.solve(1j * math.pi * np.eye(2) - A, [0.0, 1.0])
+    np.testing.assert_allclose(orbit.x, response.imag, atol=1e-9)
+    np.testing.assert_allclose(np.sort_complex(orbit.multipliers), np.sort_complex(np.linalg.eigvals(expm(2.0 * A))))
+    assert orbit.forced and orbit.stable and orbit.period == 2.0
+    again = sim.run(driven(sim), T=2.0, start=orbit.x, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(again.x[-1], orbit.x, atol=1e-8)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreted"])
+def test_events_on_the_way_are_passed(engine):
+    sim = simulation(engine)
+    orbit = sim.periodic_orbit(relaxing(sim), settle=10.0)
+    assert orbit.success and orbit.stable
+    assert orbit.period == pytest.approx(2.0 * math.log(1.3 / 0.7), abs=1e-9)
+    assert np.abs(orbit.out.x).max() == pytest.approx(0.3, abs=1e-9)
+    on = sim.run(relaxing(sim), T=orbit.period, start=orbit.out)
+    assert on.x[-1, 0] == pytest.approx(orbit.x[0], abs=1e-6)
+
+
+def test_orbits_that_lie_side_by_side_are_told_as_such():
+    """The swing of a pendulum takes T = ∮ dq / q̇, by its energy alone; the nearest swing to the guess is found."""
+    sim = simulation()
+    bd, mech = pendulum(sim, q0=1.0 - math.pi / 2)
+    orbit = sim.periodic_orbit(bd, 1.8)
+    assert orbit.success and not orbit.stable
+    np.testing.assert_allclose(orbit.multipliers, [1.0], atol=1e-3)
+    assert "neutrally stable" in repr(orbit)
+    energy = sum(mech.energy(orbit.x[:1], orbit.x[1:]))
+    inertia, depth = mech.mass_matrix([0.0])[0, 0], -mech.energy([-math.pi / 2], [0.0])[1]
+    turn = math.acos(-energy / depth)
+
+    def slowness(p):  # q = turn sin p takes the root out of the integral's ends
+        height = 2.0 / inertia * depth * (math.cos(turn * math.sin(p)) - math.cos(turn))
+        return turn * math.cos(p) / math.sqrt(height)
+
+    assert orbit.period == pytest.approx(4.0 * quad(slowness, 0.0, math.pi / 2 - 1e-9)[0], rel=1e-6)
+
+
+def test_a_joint_that_turns_gains_a_turn_in_each_round():
+    sim = simulation()
+    bd, mech = pendulum(sim, damping=0.5, qd0=10.0, torque=7.0)
+    orbit = sim.periodic_orbit(bd, settle=5.0, advance={"plant.joint1.q": 2.0 * math.pi})
+    assert orbit.stable and np.ptp(orbit.out.x[:, 0]) == pytest.approx(2.0 * math.pi)
+    # Liouville: the trace of the rates' derivative is -c / I
+    decay = math.exp(-0.5 * orbit.period / mech.mass_matrix([0.0])[0, 0])
+    np.testing.assert_allclose(orbit.multipliers, [decay], rtol=1e-7)
+    turned = sim.periodic_orbit(bd, 0.45, start=[0.0, 13.0], advance={"plant": [2.0 * math.pi, 0.0]})
+    assert turned.period == pytest.approx(orbit.period, abs=1e-8)
+
+
+def test_states_that_add_up_or_go_where_they_will_need_not_come_back():
+    sim = simulation()
+    bd = sim.blockdiagram()
+    cart = cs.library.cart_pole().with_drive(actuated=["cart"])
+    plant = bd.HYBRIDDYNAMICS(cart, q0=[0.0, -1.2], name="plant")
+    push, sum_of = bd.WAVEFORM("sine", freq=1.0, amplitude=2.0, name="push"), bd.INTEGRATOR(0.0, name="sum")
+    bd.connect(push, plant.tau, sum_of)
+    bd.connect(sum_of, bd.NULL())
+    orbit = sim.periodic_orbit(bd, 1.0, advance={"plant.cart.q": None})
+    assert orbit.success and set(orbit.residual) == {"plant.pole.q", "plant.cart.qd", "plant.pole.qd"}
+    again = sim.run(bd, T=1.0, start=orbit.out, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(again.x[-1, 1:4], orbit.out.x[-1, 1:4], atol=1e-7)
+
+
+def test_functions_that_only_python_can_ask_are_not_taken_to_depend_on_time():
+    sim = simulation()
+    bd = oscillator(sim, lambda x, v: (1.0 - float(str(float(x))) ** 2) * v - x)
+    orbit = sim.periodic_orbit(bd, 6.5, start=[2.0, 0.0], solver="RK4", dt=0.05)
+    assert orbit.success and not orbit.forced
+    assert orbit.period == pytest.approx(VAN_DER_POL, abs=1e-4)
+
+
+def test_what_is_no_orbit_is_told(caplog):
+    sim = simulation()
+    lost = sim.periodic_orbit(driven(sim), 3.0)
+    assert not lost.success and "not a second time: its period is another one" in lost.message
+    rest = sim.periodic_orbit(pendulum(sim, damping=0.5, q0=-1.5)[0], 1.6)
+    assert not rest.success and not rest.stable and "at rest" in rest.message
+    turning = sim.periodic_orbit(pendulum(sim, damping=0.5, qd0=10.0, torque=7.0)[0], 0.45, start=[0.0, 13.0])
+    assert "plant.joint1.q ends" in turning.message and "advance=" in turning.message
+    one = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * v - x), 6.0, max_runs=2)
+    assert "max_runs = 2" in one.message
+    assert caplog.text.count("periodic_orbit: no periodic orbit was found") == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "period", "options"),
+    [
+        (InvalidValue, "give the period, or a first guess", None, {}),
+        (InvalidValue, "T: runs last a period", 6.0, {"T": 3.0}),
+        (InvalidValue, "period: expected a positive number", -1.0, {}),
+        (InvalidType, "advance: expected a dict", 6.0, {"advance": 3}),
+        (UnknownName, "state 'w'", 6.0, {"advance": {"w": 1.0}}),
+        (UnknownName, "did you mean 'advance'", 6.0, {"advanced": {}}),
+        (NonFinite, "start: expected finite", 6.0, {"start": [math.nan, 0.0]}),
+        (InvalidValue, "no state is left", 6.0, {"advance": {"x": None, "v": None}}),
+        (DiagramError, "not of Radau", 6.0, {"solver": "Radau"}),
+    ],
+)
+def test_slips_are_told(kind, told, period, options):
+    sim = simulation("interpreted")
+    with pytest.raises(kind, match=told):
+        sim.periodic_orbit(oscillator(sim, lambda x, v: -x), period, **options)
+
+
+def test_diagrams_that_cannot_be_served_are_named():
+    sim = simulation("interpreted")
+    with pytest.raises(InvalidValue, match="depends on time; give the period"):
+        sim.periodic_orbit(driven(sim), settle=5.0)
+    with pytest.raises(InvalidValue, match="has not been before where it ends"):
+        sim.periodic_orbit(pendulum(sim, damping=0.5, q0=-1.2)[0], settle=1.0)
+    held = sim.blockdiagram()
+    held.connect(x := held.INTEGRATOR(1.0), hold := held.ZOH(held.clock(10, "Hz"), name="hold"))
+    held.connect(hold, x)
+    with pytest.raises(DiagramError, match="'hold' is sampled"):
+        sim.periodic_orbit(held, 1.0)
+    closed = sim.blockdiagram()
+    closed.HYBRIDDYNAMICS(cs.library.four_bar().with_drive(actuated=[]), name="bars")
+    with pytest.raises(DiagramError, match="'bars' is a mechanism with loops"):
+        sim.periodic_orbit(closed, 1.0)
+    empty = sim.blockdiagram()
+    empty.connect(empty.CONSTANT(1.0), empty.NULL())
+    with pytest.raises(CstormError, match="no states"):
+        sim.periodic_orbit(empty, 1.0)
+
+
+def test_an_orbit_is_drawn_beside_its_multipliers():
+    sim = simulation()
+    orbit = sim.periodic_orbit(driven(sim), 2.0, watch=["total"])
+    plane, circle = orbit.plot().axes
+    assert (plane.get_xlabel(), plane.get_ylabel()) == ("x:x_0", "v:x_0")
+    np.testing.assert_array_equal(plane.lines[0].get_xdata(), orbit.out.x[:, 0])
+    assert plane.get_title() == "Periodic orbit, period 2 s" and circle.get_title() == "Floquet multipliers: stable"
+    np.testing.assert_array_equal(circle.lines[1].get_xdata(), orbit.multipliers.real)
+    assert orbit.plot("x:x_0", "total").axes[0].get_ylabel() == "total"
+    swinging = sim.periodic_orbit(pendulum(sim, q0=1.0 - math.pi / 2)[0], 1.8)
+    assert swinging.plot().axes[0].get_ylabel() == "plant.joint1.qd [rad/s]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -57,3 +57,9 @@ def block_of_state(bd: Any, name: str) -> tuple[Any, list[int], int]:
     """Return the block of a state, where its states stand in the state vector, and which of these it is."""
     place = list(bd.statenames).index(name)
     return next((b, at, at.index(place)) for b, at in continuous_parts(bd) if place in at)
+
+
+def phase_planes(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the states of joints with their rates, by their names, or without any the first two states."""
+    pairs = [(name, f"{name}d") for name in names if f"{name}d" in names]
+    return pairs or [(names[0], names[min(1, len(names) - 1)])]

@@ -22,7 +22,7 @@ FIGURES = {
         "laws": 'cs.compare(lambda sim, law: build(sim, law), {"law": ["energy", "pfl", "pd"]}, T=8, '
         "goal=[math.pi / 2, 0]).plot()"
     },
-    "analysis": {"bode": "model.plot()"},
+    "analysis": {"bode": "model.plot()", "portrait": "portrait"},
     "optimal": {"swing": "up.plot()"},
 }
 

@@ -382,6 +382,49 @@ class Analysis:
         )  # fmt: skip
 
     @by_one_thread
+    def phase_portrait(
+        self,
+        bd: Any,
+        x: Any = None,
+        y: Any = None,
+        *,
+        xlim: Any,
+        ylim: Any,
+        starts: Any = (),
+        T: float = 10.0,
+        start: Any = None,
+        t: float = 0.0,
+        **options: Any,
+    ) -> Any:
+        """Draw where the states of a diagram go in the plane of two of them, and where they rest; return the figure.
+
+        Parameters
+        ----------
+        bd : BlockDiagram
+        x, y : str, optional
+            Names of two states; unless given those of a joint's position and rate, or the first two.
+        xlim, ylim : pair
+            The least and the greatest value of each.
+        starts : list of pairs
+            From where runs are drawn.
+        T : float
+            How long these are [s].
+        start : optional
+            The other states, which stand still in the field but not in the runs, as in `run`.
+        t : float
+            The time of the field.
+        **options
+            Of the runs, as in `run`.
+
+        Examples
+        --------
+        ``sim.phase_portrait(bd, xlim=(-4, 4), ylim=(-3, 3), starts=[(0.1, 0.0), (3.0, 0.0)]).savefig("plane.png")``
+        """
+        from cstormpy.simulation.analysis.portraits import phase_portrait
+
+        return phase_portrait(self, bd, x, y, xlim=xlim, ylim=ylim, starts=starts, T=T, start=start, t=t, **options)
+
+    @by_one_thread
     def gradient(self, bd: Any, cost: Any, parameters: Any, T: float = 5.0, **options: Any) -> Gradient:
         """Return the cost of a run, and its derivative to parameters through the steps that the run takes.
 

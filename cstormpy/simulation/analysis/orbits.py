@@ -24,7 +24,7 @@ from cstormpy.simulation.analysis.model_plots import complex_planes, draw_unit_c
 from cstormpy.simulation.analysis.trimming import idle_states
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.compiled.untranslated import NotTranslated
-from cstormpy.simulation.named_states import numbers, state_places
+from cstormpy.simulation.named_states import numbers, phase_planes, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
 
@@ -134,9 +134,8 @@ class PeriodicOrbit:
 
     def _plane(self, x: str | None, y: str | None) -> tuple[str, str]:
         """Return the names of what is drawn against each other."""
-        pairs = [(name, f"{name}d") for name in self.states if f"{name}d" in self.states]
-        moving = [pair for pair in pairs if np.ptp(self.out.signal(pair[0])) > 0.0]
-        first = (moving or pairs or [(self.states[0], self.states[min(1, len(self.states) - 1)])])[0]
+        planes = phase_planes(self.states)
+        first = next((plane for plane in planes if np.ptp(self.out.signal(plane[0])) > 0.0), planes[0])
         return x or first[0], y or first[1]
 
 

@@ -1,0 +1,196 @@
+"""Phase portraits: where the states of a diagram go in the plane of two of them, and where they rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from cstormpy.arguments import positive
+from cstormpy.arrays import Array, real_array
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
+from cstormpy.reporting import notice
+from cstormpy.simulation.analysis.analysis_start import saved_with, started
+from cstormpy.simulation.analysis.model import Jacobians, make_model
+from cstormpy.simulation.named_states import numbers, phase_planes, state_places
+from cstormpy.simulation.saved_state import SavedState, opened
+from cstormpy.simulation.units import mechanisms_of, units_of
+
+#: Rates are computed at so many places along each axis, and lines drawn so close to each other.
+_POINTS, _DENSITY = 40, 1.2
+#: So many samples of a run are a smooth line.
+_SAMPLES = 1000
+#: Newton's steps to a point of rest at most, and rates that are none, as a part of the largest in the picture.
+_STEPS, _NONE = 50, 1e-10
+#: Points of rest are one within this part of the picture.
+_TOGETHER = 1e-6
+#: An eigenvalue neither decays nor grows by less than this part of its size.
+_NEUTRAL = 1e-8
+#: Width and height of figures [inches].
+_SIZE = 6.4, 5.0
+#: How points of rest are drawn, by their kind.
+_MARKS: dict[str, dict[str, Any]] = {
+    "stable": {"marker": "o", "color": "k"},
+    "unstable": {"marker": "o", "color": "k", "markerfacecolor": "white"},
+    "saddle": {"marker": "X", "color": "k", "markerfacecolor": "white"},
+    "centre": {"marker": "o", "color": "k", "fillstyle": "left"},
+}
+
+
+def phase_portrait(
+    sim: Any, bd: Any, x: Any, y: Any, *, xlim: Any, ylim: Any, starts: Any, T: Any, start: Any, t: Any, **options: Any
+) -> Any:
+    """Return the figure of a phase portrait; see `Simulation.phase_portrait`."""
+    ends = [_axis(limits, name) for name, limits in (("xlim", xlim), ("ylim", ylim))]
+    begins, lasting, base = _starts(starts), positive(T, "phase_portrait: T"), opened(start)
+    with started(sim, bd, base, float(numbers(t, 1, "phase_portrait: t")[0]), "phase_portrait") as (
+        diagram,
+        _,
+        t,
+        state,
+    ):
+        for block, _ in diagram.closed:
+            raise InvalidValue(
+                f"phase_portrait: block {block.name!r} is a mechanism with loops, which other states would open"
+            )
+        places = _plane(bd, x, y)
+        diagram.freeze()
+        field = _field(diagram, t, state, places, ends)
+        resting = _points_of_rest(make_model(diagram, [], []), t, state, places, ends, field)
+    ways, smooth = [], {} if {"dt", "max_step"} & set(options) else {"max_step": lasting / _SAMPLES}
+    for begin in begins:
+        there = state.copy()
+        there[places] = begin
+        from_there = saved_with(bd, base, there) if isinstance(base, SavedState) else there
+        out = sim.run(bd, T=lasting, start=from_there, **{"live": False, "threaded": True, **smooth, **options})
+        ways.append(out.x[:, places])
+    units = units_of(mechanisms_of(bd.blocklist), [], [], [])
+    labels = [f"{name} [{units[name]}]" if name in units else name for name in (bd.statenames[k] for k in places)]
+    return _drawn(ends, field, resting, ways, labels)
+
+
+def _axis(limits: Any, name: str) -> Array:
+    """Return the places along an axis."""
+    span = real_array(limits, f"phase_portrait: {name}", (2,))
+    if not span[0] < span[1]:
+        raise InvalidValue(f"phase_portrait: {name}: expected the lesser number first, got {span[0]:g} and {span[1]:g}")
+    return np.linspace(span[0], span[1], _POINTS)
+
+
+def _starts(starts: Any) -> Array:
+    """Return where runs begin in the plane, (k, 2)."""
+    if not isinstance(starts, Iterable):
+        raise InvalidType(f"phase_portrait: starts: expected pairs of numbers, as [(1, 0)], got {shown(starts)}")
+    pairs = list(starts)
+    return real_array(pairs, "phase_portrait: starts", (len(pairs), 2)) if pairs else np.zeros((0, 2))
+
+
+def _plane(bd: Any, x: Any, y: Any) -> list[int]:
+    """Return where the two states of the plane stand."""
+    names = list(bd.statenames)
+    if len(names) < 2:
+        raise InvalidValue(f"phase_portrait: a plane is of two states; the diagram has {len(names)}")
+    places = []
+    for name, otherwise, axis in zip((x, y), phase_planes(names)[0], "xy", strict=True):
+        at = state_places(bd, otherwise if name is None else name, f"phase_portrait: {axis}")
+        if len(at) > 1:
+            called = [names[k] for k in at]
+            raise InvalidValue(f"phase_portrait: {axis}: name one state of {', '.join(called)}")
+        places += at
+    if places[0] == places[1]:
+        raise InvalidValue(f"phase_portrait: x and y are both {names[places[0]]}; name two states")
+    return places
+
+
+def _field(diagram: Any, t: float, state: Array, places: list[int], ends: list[Array]) -> Array:
+    """Return the rates of both states in the plane, (ny, nx, 2), the others standing still; NaN where there is none."""
+    field, there = np.full((_POINTS, _POINTS, 2), np.nan), state.copy()
+    failure = None
+    for j, i in np.ndindex(field.shape[:2]):
+        there[places] = ends[0][i], ends[1][j]
+        try:
+            field[j, i] = diagram.derivative(t, there)[places]
+        except CstormError as error:  # as beyond what a block has a value for
+            failure = error
+    if failure is not None:
+        if np.isnan(field).all():
+            raise failure
+        notice(f"phase_portrait: parts of the plane are left empty: {failure}")
+    if not np.nan_to_num(field).any():
+        raise InvalidValue(
+            "phase_portrait: neither of the two states moves anywhere in the plane while the others stand still; name "
+            "a position and its rate"
+        )
+    return field
+
+
+def _points_of_rest(
+    model: Any, t: float, state: Array, places: list[int], ends: list[Array], field: Array
+) -> dict[str, list[Array]]:
+    """Return the points of the plane where all states rest, by their kind, found from where both rates change sign."""
+    spans = np.array([np.ptp(end) for end in ends])
+    found: dict[str, list[Array]] = {}
+    for j, i in np.ndindex(_POINTS - 1, _POINTS - 1):
+        corners = field[j : j + 2, i : i + 2].reshape(4, 2)
+        if not ((corners.min(axis=0) <= 0.0) & (corners.max(axis=0) >= 0.0)).all():
+            continue
+        begin = np.array([ends[0][i : i + 2].mean(), ends[1][j : j + 2].mean()])
+        point, there = _newton(model, t, state, places, begin, np.nanmax(np.abs(field), axis=(0, 1)))
+        if there is None or any((np.abs(p - point) < _TOGETHER * spans).all() for ps in found.values() for p in ps):
+            continue
+        if all(end[0] <= p <= end[-1] for end, p in zip(ends, point, strict=True)):
+            found.setdefault(_kind(there.A), []).append(point)
+    return found
+
+
+def _newton(
+    model: Any, t: float, state: Array, places: list[int], begin: Array, most: Array
+) -> tuple[Array, Jacobians | None]:
+    """Return where Newton's method ends from a point of the plane, and the model there, None where nothing rests."""
+    x = state.copy()
+    x[places] = begin
+    try:
+        for _ in range(_STEPS):
+            there = model.jacobians(t, x, np.zeros(0))
+            if (np.abs(there.rate[places]) <= _NONE * most).all():
+                rests = (np.abs(there.rate) <= _NONE * max(1.0, float(most.max()))).all()
+                return x[places], there if rests else None
+            x[places] -= np.linalg.lstsq(there.A[np.ix_(places, places)], there.rate[places], rcond=None)[0]
+    except (CstormError, np.linalg.LinAlgError):
+        pass
+    return x[places], None
+
+
+def _kind(A: Array) -> str:
+    """Return what a point of rest is, by the eigenvalues of the rates' derivative."""
+    values = np.linalg.eigvals(A)
+    growth = np.where(np.abs(values.real) <= _NEUTRAL * np.abs(values).max(), 0.0, values.real)
+    if (growth < 0.0).all():
+        return "stable"
+    if growth.max() == 0.0:
+        return "centre"
+    return "saddle" if growth.min() < 0.0 else "unstable"
+
+
+def _drawn(
+    ends: list[Array], field: Array, resting: dict[str, list[Array]], ways: list[Array], labels: list[str]
+) -> Any:
+    import matplotlib.pyplot as plt
+
+    axes: Any
+    figure, axes = plt.subplots(layout="constrained", figsize=_SIZE)
+    rates = np.ma.masked_invalid(field)
+    lines = {"density": _DENSITY, "color": "0.7", "linewidth": 0.8, "arrowsize": 0.8}
+    axes.streamplot(ends[0], ends[1], rates[..., 0], rates[..., 1], **lines)
+    for way in ways:
+        (line,) = axes.plot(way[:, 0], way[:, 1], linewidth=1.6)
+        axes.plot(way[:1, 0], way[:1, 1], "o", color=line.get_color(), markersize=4)
+    for kind, points in resting.items():
+        across, upward = np.transpose(points)
+        axes.plot(across, upward, linestyle="", markersize=8, label=f"rests, {kind}", zorder=4, **_MARKS[kind])
+    axes.set(xlim=tuple(ends[0][[0, -1]]), ylim=tuple(ends[1][[0, -1]]))
+    axes.set(xlabel=labels[0], ylabel=labels[1], title="Phase portrait")
+    if resting:
+        axes.legend(loc="upper right")
+    return figure

@@ -1,0 +1,126 @@
+"""Phase portraits: points of rest against closed forms, runs against those of `sim.run`, and what is told."""
+
+import math
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName
+
+
+def simulation():
+    return cs.Simulation(engine="interpreted", live=False, progress=False)
+
+
+def pendulum(sim, **options):
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(cs.library.pendulum(1, **options).with_drive(actuated=[]), q0=[-1.5], name="plant")
+    return bd
+
+
+def plane(sim, force):
+    """Return ẍ = f(x, ẋ)."""
+    bd = sim.blockdiagram()
+    x, v, rate = bd.INTEGRATOR(1.0, name="x"), bd.INTEGRATOR(0.0, name="v"), bd.FUNCTION(force, nin=2, name="force")
+    bd.connect(x, rate[0])
+    bd.connect(v, rate[1], x)
+    bd.connect(rate, v)
+    return bd
+
+
+def rests(figure):
+    """Return the points of rest in a figure by their kind."""
+    lines = [line for line in figure.axes[0].lines if str(line.get_label()).startswith("rests, ")]
+    return {line.get_label().removeprefix("rests, "): sorted(map(tuple, line.get_xydata())) for line in lines}
+
+
+@pytest.mark.parametrize(("damping", "kind"), [(0.3, "stable"), (0.0, "centre")])
+def test_a_pendulum_rests_where_it_hangs_and_where_it_stands(damping, kind):
+    sim = simulation()
+    figure = sim.phase_portrait(pendulum(sim, damping=damping), xlim=(-7.0, 5.0), ylim=(-10.0, 11.0))
+    found = rests(figure)
+    assert set(found) == {kind, "saddle"}
+    np.testing.assert_allclose(found[kind], [(-0.5 * math.pi, 0.0), (1.5 * math.pi, 0.0)], atol=1e-9)
+    np.testing.assert_allclose(found["saddle"], [(-1.5 * math.pi, 0.0), (0.5 * math.pi, 0.0)], atol=1e-9)
+    (axes,) = figure.axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("plant.joint1.q [rad]", "plant.joint1.qd [rad/s]")
+    assert axes.get_xlim() == (-7.0, 5.0) and axes.get_ylim() == (-10.0, 11.0)
+
+
+def test_runs_are_drawn_from_their_starts():
+    sim = simulation()
+    bd = plane(sim, lambda x, v: (1.0 - x**2) * v - x)
+    figure = sim.phase_portrait(bd, xlim=(-3, 3), ylim=(-4, 4), starts=[(0.1, 0.0), (2.0, 3.0)], T=3.0, max_step=0.05)
+    assert set(rests(figure)) == {"unstable"}
+    drawn = [line.get_xydata() for line in figure.axes[0].lines if len(line.get_xydata()) > 1]
+    for line, start in zip(drawn, [(0.1, 0.0), (2.0, 3.0)], strict=True):
+        np.testing.assert_array_equal(line, sim.run(bd, T=3.0, start=start, max_step=0.05).x)
+
+
+def test_other_states_stand_still_in_the_field():
+    """A forced slice of a plane: ẏ = -y + z with z held at 2 rests at y = 2 only where all states do."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    x, y, z = (bd.INTEGRATOR(0.0, name=name) for name in "xyz")
+    for state, target in ((x, None), (y, z)):
+        error = bd.SUM("+-")
+        bd.connect(target if target is not None else bd.CONSTANT(1.0), error[0])
+        bd.connect(state, error[1])
+        bd.connect(error, state)
+    bd.connect(bd.CONSTANT(0.0), z)
+    figure = sim.phase_portrait(bd, "x:x_0", "y:x_0", xlim=(0, 3), ylim=(0, 3), start={"z": 2.0})
+    np.testing.assert_allclose(rests(figure)["centre"], [(1.0, 2.0)])  # z stays wherever it is
+
+
+def test_where_there_is_no_rate_the_field_is_empty(caplog):
+    def force(x, v):
+        if x < 0.0:
+            raise ValueError("left of zero")
+        return -x - v
+
+    sim = simulation()
+    figure = sim.phase_portrait(plane(sim, force), xlim=(-1, 1), ylim=(-1, 1))
+    assert "parts of the plane are left empty" in caplog.text and "left of zero" in caplog.text
+    assert len(figure.axes) == 1
+    with pytest.raises(CstormError, match="left of zero"):
+        sim.phase_portrait(plane(sim, force), xlim=(-2, -1), ylim=(-1, 1))
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "options"),
+    [
+        (InvalidValue, "xlim: expected the lesser number first", {"xlim": (1, -1)}),
+        (ShapeError, "ylim: expected shape", {"ylim": 3.0}),
+        (UnknownName, "phase_portrait: x: state 'w'", {"x": "w"}),
+        (InvalidValue, "x and y are both x:x_0", {"x": "x", "y": "x:x_0"}),
+        (InvalidType, "starts: expected pairs", {"starts": 3}),
+        (ShapeError, "starts: expected shape", {"starts": [(1, 2, 3)]}),
+        (InvalidValue, "T: expected a positive number", {"T": 0.0}),
+    ],
+)
+def test_slips_are_told(kind, told, options):
+    sim = simulation()
+    with pytest.raises(kind, match=told):
+        sim.phase_portrait(plane(sim, lambda x, v: -x), **{"xlim": (-1, 1), "ylim": (-1, 1), **options})
+
+
+def test_planes_that_cannot_be_drawn_are_named():
+    sim = simulation()
+    lag = sim.blockdiagram()
+    lag.connect(x := lag.INTEGRATOR(1.0), gain := lag.GAIN(-1.0))
+    lag.connect(gain, x)
+    with pytest.raises(InvalidValue, match="the diagram has 1"):
+        sim.phase_portrait(lag, xlim=(-1, 1), ylim=(-1, 1))
+    two = sim.blockdiagram()
+    two.HYBRIDDYNAMICS(cs.library.planar_2r().with_drive(actuated=[]), name="arm")
+    two.compile(report=False)
+    names = list(two.statenames)
+    with pytest.raises(InvalidValue, match="name a position and its rate"):
+        sim.phase_portrait(two, names[0], names[1], xlim=(-1, 1), ylim=(-1, 1))
+    with pytest.raises(InvalidValue, match="x: name one state of arm"):
+        sim.phase_portrait(two, "arm", xlim=(-1, 1), ylim=(-1, 1))
+    closed = sim.blockdiagram()
+    closed.HYBRIDDYNAMICS(cs.library.four_bar().with_drive(actuated=[]), name="bars")
+    with pytest.raises(InvalidValue, match="'bars' is a mechanism with loops"):
+        sim.phase_portrait(closed, xlim=(-1, 1), ylim=(-1, 1))

@@ -172,7 +172,9 @@ def trim(
         first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
         wanted = _conditions(bd, rates or {}, watched, outputs or {}, idle_states(bd, first.A))
         bounded = _Bounded(diagram.bounds, wanted)
-        found, there, limits = _solve(model, t, state, start, free, wanted, bounded)
+        search = _Search(model, t, state, start, free, wanted, bounded)
+        found = search.solve()
+        there, limits = search.look(found), search.reached * search.sizes
         left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))
         left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
         held = tuple(str(b.name) for b in diagram.cells)
@@ -279,102 +281,132 @@ def idle_states(bd: Any, slopes: Array) -> list[int]:
     return found
 
 
-def _solve(
-    model: Any,
-    t: float,
-    state: Array,
-    start: Array,
-    free: NDArray[np.bool_],
-    wanted: _Conditions,
-    bounded: _Bounded,
-) -> tuple[Array, Jacobians, Array]:
-    """Return states and inputs, the model there, and how much of each condition may remain."""
-    from scipy.optimize import least_squares
+class _Search:
+    """A search for states and inputs v, one behind the other, at which nothing remains of the conditions.
 
-    whole = np.concatenate([state, start])
-    last: dict[str, Any] = {}
+    Attributes
+    ----------
+    whole : ndarray
+        Where it begins.
+    every : ndarray of int
+        What of v is free.
+    sizes : ndarray
+        By what each condition is measured: accelerations in slow time are small, and would be nothing from the
+        beginning.
+    reached : float
+        What counts as nothing, of a condition so measured.
+    """
 
-    def limited(v: Array) -> tuple[Jacobians, Array]:
-        if last.get("at") != v.tobytes():
-            x = v[: state.size]
-            last["at"], last["found"] = v.tobytes(), bounded.limited(model.jacobians(t, x, v[state.size :]), x)
-        found: tuple[Jacobians, Array] = last["found"]
+    def __init__(
+        self,
+        model: Any,
+        t: float,
+        state: Array,
+        start: Array,
+        free: NDArray[np.bool_],
+        wanted: _Conditions,
+        bounded: _Bounded,
+    ) -> None:
+        self.model, self.t, self.n, self.wanted, self.bounded = model, t, state.size, wanted, bounded
+        self.whole = np.concatenate([state, start])
+        self.every = np.flatnonzero(np.concatenate([free, np.ones(start.size, dtype=bool)]))
+        #: Whether all states with a rate that is to vanish may move, and nothing else.
+        self._only_states = not start.size and bool(free[wanted.rates].all())
+        self._last: tuple[bytes, tuple[Jacobians, Array]] | None = None
+        self.sizes = np.ones(wanted.rates.size + wanted.outputs.size)
+        slopes = np.abs(self._slope(self.whole))
+        largest = np.maximum(np.abs(wanted.remaining(self.look(self.whole))), slopes.max(axis=1, initial=0.0))
+        self.sizes = np.where(largest > 0.0, np.clip(largest, _LEAST, 1.0), 1.0)
+        most = np.abs(self._residual(self.whole, self.every)).max(initial=0.0)
+        self.reached = REACHED * (1.0 + float(most))
+        #: How near a limit what a search has found is at it.
+        self._near = np.zeros(self.whole.size)
+        self._near[wanted.rates] = self.reached * self.sizes[: wanted.rates.size]
+
+    def solve(self) -> Array:
+        """Return what was found, from the beginning and from where rates without a slope, or time, would lead."""
+        whole, every = self.whole, self.every
+        slopes = np.abs(self._slope(whole)[:, every]).max(axis=0, initial=0.0)
+        felt = every[slopes > _FELT * slopes.max(initial=0.0)]
+        if 0 < felt.size < every.size:  # what has no slope, as the angle about the vertical, stays if that will do
+            found, done = self._go(whole, felt, "exact")
+            if done:
+                return found
+        # where the slopes have not full rank, exact steps are as long as the trust region and may step over a point;
+        # those by lsmr, of two numbers or more, are as long as they have to be
+        found = whole
+        for steps in ("exact", "lsmr", "exact") if every.size > 1 else ("exact",):
+            found, done = self._go(found, every, steps)
+            if done:
+                return found
+        # a rate without a slope, which no search follows, leads to a limit
+        driven = self.bounded.driven(self.look(whole), whole)
+        begins = [np.where(np.isin(np.arange(whole.size), every), driven, whole)]
+        if self._only_states:
+            begins.append(_settled(self.look, whole, self.wanted, self.bounded, self.reached * self.sizes))
+        for begin in begins:
+            if not np.array_equal(begin, whole) and np.isfinite(self._residual(begin, every)).all():
+                settled, done = self._go(begin, every, "exact")
+                if done:
+                    return settled
         return found
 
-    def look(v: Array) -> Jacobians:
-        return limited(v)[0]
+    def look(self, v: Array) -> Jacobians:
+        """Return rates, outputs and derivatives, with what takes the place of the rates of states at limits."""
+        return self._limited(v)[0]
 
-    def slope(v: Array) -> Array:
-        j = look(v)
-        return np.vstack([np.hstack([j.A, j.B])[wanted.rates], np.hstack([j.C, j.D])]) / sizes[:, None]
+    def _limited(self, v: Array) -> tuple[Jacobians, Array]:
+        key = v.tobytes()
+        if self._last is None or self._last[0] != key:
+            x = v[: self.n]
+            self._last = key, self.bounded.limited(self.model.jacobians(self.t, x, v[self.n :]), x)
+        return self._last[1]
 
-    def residual(v: Array, moving: NDArray[np.intp]) -> Array:
+    def _slope(self, v: Array) -> Array:
+        j = self.look(v)
+        return np.vstack([np.hstack([j.A, j.B])[self.wanted.rates], np.hstack([j.C, j.D])]) / self.sizes[:, None]
+
+    def _residual(self, v: Array, moving: NDArray[np.intp]) -> Array:
+        """Return what remains, not a number where a block has no value or slope: shorter steps are tried then."""
         try:
-            remains = wanted.remaining(look(v)) / sizes
-        except CstormError:  # on the way a block may be asked for what it has no value for: shorter steps are tried
-            return np.full(wanted.rates.size + wanted.outputs.size, np.nan)
-        return remains if np.isfinite(slope(v)[:, moving]).all() else np.full(remains.size, np.nan)
+            remains = self.wanted.remaining(self.look(v)) / self.sizes
+        except CstormError:
+            return np.full(self.sizes.size, np.nan)
+        return remains if np.isfinite(self._slope(v)[:, moving]).all() else np.full(remains.size, np.nan)
 
-    def search(begin: Array, moving: NDArray[np.intp], steps: str) -> tuple[Array, bool]:
+    def _go(self, begin: Array, moving: NDArray[np.intp], steps: str) -> tuple[Array, bool]:
+        """Return where a search by least squares ends, and whether nothing remains there."""
+        from scipy.optimize import least_squares
+
         def placed(v: Array) -> Array:
             point = begin.copy()
             point[moving] = v
             return point
 
         found = least_squares(
-            lambda v: residual(placed(v), moving), begin[moving], lambda v: slope(placed(v))[:, moving],
+            lambda v: self._residual(placed(v), moving), begin[moving], lambda v: self._slope(placed(v))[:, moving],
             xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200, tr_solver=steps,
         )  # fmt: skip
-        point, done = placed(found.x), bool((np.abs(found.fun) <= reached).all())
-        # what is at a limit, but for what a search leaves, is exactly there, where the others may have to follow
-        ends = np.concatenate([limited(point)[1], point[state.size :]])
-        stopped = moving[(ends != point)[moving] & (np.abs(ends - point) <= near)[moving]]
+        return self._at_limits(placed(found.x), bool((np.abs(found.fun) <= self.reached).all()), moving, steps)
+
+    def _at_limits(self, point: Array, done: bool, moving: NDArray[np.intp], steps: str) -> tuple[Array, bool]:
+        """Put what is at a limit, but for what a search leaves, exactly there; the others may have to follow."""
+        ends = np.concatenate([self._limited(point)[1], point[self.n :]])
+        stopped = moving[(ends != point)[moving] & (np.abs(ends - point) <= self._near)[moving]]
         if not stopped.size:
             return point, done
         there = point.copy()
         there[stopped] = ends[stopped]
-        remains, others = residual(there, moving), np.setdiff1d(moving, stopped)
+        remains, others = self._residual(there, moving), np.setdiff1d(moving, stopped)
         if not np.isfinite(remains).all():
             return point, done
-        if not done or (np.abs(remains) <= reached).all():
+        if not done or (np.abs(remains) <= self.reached).all():
             return there, done
         if others.size:
-            there, followed = search(there, others, steps)
+            there, followed = self._go(there, others, steps)
             if followed:
                 return there, True
         return point, done
-
-    every = np.flatnonzero(np.concatenate([free, np.ones(start.size, dtype=bool)]))
-    sizes = np.ones(wanted.rates.size + wanted.outputs.size)
-    # accelerations in slow time are small, and would be nothing from the beginning
-    largest = np.maximum(np.abs(wanted.remaining(look(whole))), np.abs(slope(whole)).max(axis=1, initial=0.0))
-    sizes = np.where(largest > 0.0, np.clip(largest, _LEAST, 1.0), 1.0)
-    reached = REACHED * (1.0 + float(np.abs(residual(whole, every)).max(initial=0.0)))
-    near = np.zeros(whole.size)
-    near[wanted.rates] = reached * sizes[: wanted.rates.size]
-    slopes = np.abs(slope(whole)[:, every]).max(axis=0, initial=0.0)
-    felt = every[slopes > _FELT * slopes.max(initial=0.0)]
-    if 0 < felt.size < every.size:  # what has no slope, as the angle about the vertical, stays if that will do
-        found, done = search(whole, felt, "exact")
-        if done:
-            return found, look(found), reached * sizes
-    # where the slopes have not full rank, exact steps are as long as the trust region and may step over a point; those
-    # by lsmr, of two numbers or more, are as long as they have to be
-    found = whole
-    for steps in ("exact", "lsmr", "exact") if every.size > 1 else ("exact",):
-        found, done = search(found, every, steps)
-        if done:
-            return found, look(found), reached * sizes
-    # a rate without a slope, which no search follows, leads to a limit
-    begins = [np.where(np.isin(np.arange(whole.size), every), bounded.driven(look(whole), whole), whole)]
-    if not start.size and free[wanted.rates].all():
-        begins.append(_settled(look, whole, wanted, bounded, reached * sizes))
-    for begin in begins:
-        if not np.array_equal(begin, whole) and np.isfinite(residual(begin, every)).all():
-            settled, done = search(begin, every, "exact")
-            if done:
-                return settled, look(settled), reached * sizes
-    return found, look(found), reached * sizes
 
 
 def _settled(look: Any, begin: Array, wanted: _Conditions, bounded: _Bounded, limits: Array) -> Array:

@@ -112,35 +112,9 @@ def _read(
     what: str,
     simulated: bool,
 ) -> Log:
-    for name in signals:
-        option(name, "signals", ("t", *QUANTITIES))
-    if isinstance(data, Mapping) and not hasattr(data, "signal"):
-        _look_at_keys(data, signals, what)
-    found = {name: _quantity(mech, data, name, signals.get(name), what) for name in QUANTITIES}
-    for name in ("q", "tau"):
-        if found[name] is None:
-            raise UnknownName(f"{what}: has no {name}; {_ways(mech, name)}")
-    rows = {name: array for name, array in found.items() if array is not None}
-    count = len(rows["q"])
-    for name, array in rows.items():
-        if len(array) != count:
-            raise ShapeError(f"{what}, {name}: expected {count} rows like q, got {len(array)}")
-    t = _times(data, signals.get("t", "t"), count, what)
-    keep = np.ones(count, dtype=bool) if t is None else _timed(t, missing, what)
-    for name, array in rows.items():
-        bad = ~np.isfinite(array)
-        if bad.any() and missing == "refuse":
-            row, j = np.argwhere(bad)[0]
-            raise NonFinite(
-                f"{what}, {name}: joint {mech.names[j]!r} is {array[row, j]} in row {row}, and "
-                f"{int(bad.any(axis=1).sum())} of {count} rows are not finite; missing='drop' leaves them out"
-            )
-        if name == "tau" or not simulated:  # a torque acts whether the motion was measured or not
-            keep &= ~bad.any(axis=1)
-    if not keep.any():
-        raise InvalidValue(f"{what}: has no rows{' that are finite' * (count > 0)}; log more of the motion")
-    if t is not None:
-        _refuse_falls(t, keep, what)
+    rows = _rows(mech, data, signals, what)
+    t = _times(data, signals.get("t", "t"), len(rows["q"]), what)
+    keep = _complete(mech, rows, t, missing, what, simulated)
     parts = _parts(mech, rows["q"], np.flatnonzero(keep))
     whole, found_parts = sum(map(len, parts)), []
     splined = not ("qd" in rows and "qdd" in rows)
@@ -168,6 +142,47 @@ def _read(
     run = np.repeat(np.arange(len(found_parts)), [len(part["t"]) for part in found_parts])
     names, differentiated = (what,) * len(found_parts), "qd" not in rows if simulated else splined
     return Log(**joined, run=run, names=names, timed=t is not None, differentiated=differentiated, kept=keep)
+
+
+def _rows(mech: Mechanism, data: Any, signals: dict[str, str], what: str) -> dict[str, Array]:
+    """Return the quantities that a log has, by name, of as many rows each."""
+    for name in signals:
+        option(name, "signals", ("t", *QUANTITIES))
+    if isinstance(data, Mapping) and not hasattr(data, "signal"):
+        _look_at_keys(data, signals, what)
+    found = {name: _quantity(mech, data, name, signals.get(name), what) for name in QUANTITIES}
+    for name in ("q", "tau"):
+        if found[name] is None:
+            raise UnknownName(f"{what}: has no {name}; {_ways(mech, name)}")
+    rows = {name: array for name, array in found.items() if array is not None}
+    count = len(rows["q"])
+    for name, array in rows.items():
+        if len(array) != count:
+            raise ShapeError(f"{what}, {name}: expected {count} rows like q, got {len(array)}")
+    return rows
+
+
+def _complete(
+    mech: Mechanism, rows: dict[str, Array], t: Array | None, missing: str, what: str, simulated: bool
+) -> NDArray[np.bool_]:
+    """Return which rows are finite as far as they are needed; others are refused unless they are to be left out."""
+    count = len(rows["q"])
+    keep = np.ones(count, dtype=bool) if t is None else _timed(t, missing, what)
+    for name, array in rows.items():
+        bad = ~np.isfinite(array)
+        if bad.any() and missing == "refuse":
+            row, j = np.argwhere(bad)[0]
+            raise NonFinite(
+                f"{what}, {name}: joint {mech.names[j]!r} is {array[row, j]} in row {row}, and "
+                f"{int(bad.any(axis=1).sum())} of {count} rows are not finite; missing='drop' leaves them out"
+            )
+        if name == "tau" or not simulated:  # a torque acts whether the motion was measured or not
+            keep &= ~bad.any(axis=1)
+    if not keep.any():
+        raise InvalidValue(f"{what}: has no rows{' that are finite' * (count > 0)}; log more of the motion")
+    if t is not None:
+        _refuse_falls(t, keep, what)
+    return keep
 
 
 def _look_at_keys(data: Mapping[Any, Any], signals: dict[str, str], what: str) -> None:

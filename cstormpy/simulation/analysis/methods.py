@@ -345,7 +345,7 @@ class Analysis:
             that turns, zero unless said; None of a state that may go where it will, as a cart on a track without end.
             States that only add up, as an EFFORT's, may.
         forced : bool, optional
-            Whether the diagram is taken to depend on time; unless given, that is seen from its equations.
+            Whether the diagram is taken to depend on time; unless given, rates at some times tell.
         tol : float
             What may be missing to a return, as a part of how far a state moves.
         max_runs : int

@@ -7,6 +7,8 @@ eigenvalues of P's derivative there are the orbit's Floquet multipliers.
 
 from __future__ import annotations
 
+import contextlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +18,11 @@ from numpy.typing import NDArray
 from cstormpy.arguments import flag, mapping, positive, whole_number
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, DiagramError, InvalidValue
-from cstormpy.graph.nodes import INPUT, TABLE, alive
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with, started
 from cstormpy.simulation.analysis.gradients import Problem
 from cstormpy.simulation.analysis.model_plots import complex_planes, draw_unit_circle, look_at
 from cstormpy.simulation.analysis.trimming import idle_states
-from cstormpy.simulation.compiled.translation import program_of
-from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.named_states import numbers, phase_planes, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
@@ -38,8 +37,10 @@ _NEUTRAL = 1e-6
 _TIMES = 2.0
 #: A step changes it by no more than this part. It is halved so often at most, until it gains so much for its length.
 _STRETCH, _HALVINGS, _LEAST_GAIN = 0.3, 12, 1e-4
-#: The part of a run that shows which states only add up, and some at which it is seen whether time matters.
-_GLANCE, _LATER = 0.01, (0.13, 0.37, 0.71)
+#: The part of a run that shows which states only add up.
+_GLANCE = 0.01
+#: The times of a run, as parts of it, at which it is seen whether time matters, and how far beside its beginning.
+_LATER, _ASIDE = (np.arange(16) * 0.5 * (5.0**0.5 - 1.0)) % 1.0, 1e-3
 #: States that move by less than this part of what they are, or moved at first, are at rest.
 _AT_REST = 1e-6
 #: A run has come back where it is this close, as part of what it moves, after it was so far away.
@@ -365,9 +366,10 @@ def _gains(bd: Any, advance: Any) -> tuple[Array, list[int]]:
 
 
 def _depends_on_time(sim: Any, bd: Any, start: Any, span: float) -> bool:
-    """Tell whether rates, or what decides about them, depend on time; refuse diagrams that cannot be served.
+    """Tell whether a source will jump, or rates differ at some times within a span; refuse what cannot be served.
 
-    Of what is asked in Python the equations do not tell: there rates are compared at some times within a span.
+    What only follows time where it has been switched, as a controller from law to law, does not count. Rates are looked
+    at where the search begins, and beside that, where what is multiplied by time may be zero.
     """
     with started(sim, bd, start, 0.0, "periodic_orbit") as (diagram, simstate, t, x):
         for block, _ in diagram.closed:
@@ -381,13 +383,12 @@ def _depends_on_time(sim: Any, bd: Any, start: Any, span: float) -> bool:
             )
         if not bd.statenames:
             raise InvalidValue("periodic_orbit: the diagram has no states")
-        try:
-            program = program_of(diagram, simstate.crossing_detectors, [])
-        except NotTranslated:  # the runs say why
-            return False
-        rates = [diagram.derivative(t + share * span, x).copy() for share in (0.0, *_LATER)]
-    places = [place for place, _, _ in [*(program.guards or ()), *program.switches]]
-    decisive = [*program.routine.outputs["xd"], *(program.routine.outputs["out"][place] for place in places)]
-    if not any(node.primitive in (INPUT, TABLE) and node.data[0] == "t" for node in alive(decisive)):
-        return False
-    return not program.differenced or any(not np.array_equal(rate, rates[0]) for rate in rates)
+        if simstate.eventq.pop_until(math.inf):
+            return True
+        beside = x + _ASIDE * np.maximum(np.abs(x), 1.0) * np.cos(np.arange(x.size))
+        for state in (x, beside):
+            with contextlib.suppress(CstormError):  # beside the start there may be no rates
+                rates = [diagram.derivative(t + share * span, state).copy() for share in _LATER]
+                if any(not np.array_equal(rate, rates[0]) for rate in rates):
+                    return True
+    return False

@@ -30,10 +30,11 @@ from cstormpy.arguments import option
 from cstormpy.arrays import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.identification.base_parameters import BaseParameters, regrouped
-from cstormpy.identification.equations import equations_of
+from cstormpy.identification.equations import ClosedEquations, OpenEquations, equations_of
 from cstormpy.identification.result import with_values
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.linkage.loops import refuse_loops
+from cstormpy.loops.assembly import independent_rows
 from cstormpy.loops.closed_motions import closed_motion
 from cstormpy.optimal.problem import Problem
 from cstormpy.optimal.terms import Term
@@ -173,7 +174,7 @@ class _Columns:
 
 def _inverse_columns(mech: Mechanism, q: Array, qd: Array, qdd: Array) -> Array:
     """Return the derivatives of the inverse dynamics to q, q̇ and q̈, (N, 3, n, n)."""
-    return hybrid_sensitivity(mech, q, qd, qdd, drive="inverse", name="qdd").columns
+    return hybrid_sensitivity(mech.tree, q, qd, qdd, drive="inverse", name="qdd").columns
 
 
 class _Information(Term):
@@ -185,9 +186,14 @@ class _Information(Term):
     def __init__(self, columns: _Columns, noise: Array, criterion: str) -> None:
         super().__init__()
         self.columns, self.noise, self.criterion = columns, noise, criterion
+        mech = columns.mech  # a motion of the search is a little open, where dependent constraints are not so
+        self.rows: Any = independent_rows(mech) if mech.loops else slice(None)
 
-    def _weighted(self, at: Samples) -> Array:
-        return np.asarray(self.columns.regressor(at.q, at.qd, at.qdd) / self.noise[:, None])
+    def _read(self, at: Samples) -> tuple[OpenEquations | ClosedEquations, Array, Array, Array]:
+        """Return the equations, their noise, and the base regressor of joints, (N, n, B), and of equations, weighed."""
+        equations = equations_of(self.columns.mech, at.q, self.rows)
+        sigma, Y = equations.noisy * self.noise, self.columns.regressor(at.q, at.qd, at.qdd)
+        return equations, sigma, Y, np.asarray(equations.weighed(Y, sigma))
 
     @staticmethod
     def _spectrum(at: Samples, Y: Array) -> tuple[Array, Array]:
@@ -198,7 +204,7 @@ class _Information(Term):
 
     def values(self, at: Samples) -> Array:
         """Return −log det M, or the logarithm of the condition number, (1,)."""
-        roots, _ = self._spectrum(at, self._weighted(at))
+        roots, _ = self._spectrum(at, self._read(at)[-1])
         if not roots[-1] > 0.0:
             return np.array([np.inf])
         value = -2.0 * np.log(roots).sum() if self.criterion == "determinant" else np.log(roots[0] / roots[-1])
@@ -206,15 +212,16 @@ class _Information(Term):
 
     def derivatives(self, at: Samples) -> Parts:
         """Return the derivatives to all samples by channel, (N, n)."""
-        Y = self._weighted(at)
-        roots, vectors = self._spectrum(at, Y)
+        equations, sigma, Y, weighed = self._read(at)
+        roots, vectors = self._spectrum(at, weighed)
         scaled = vectors / roots[:, None]
         if self.criterion == "determinant":
             C = -scaled.T @ scaled
         else:
             C = 0.5 * (np.outer(scaled[0], scaled[0]) - np.outer(scaled[-1], scaled[-1]))
-        weights = 2.0 * at.duration * at.weights[:, None, None] * (Y @ C) / self.noise[:, None]
-        return self.columns.pulled(weights, at.q, at.qd, at.qdd)
+        each = at.duration * at.weights[:, None, None]
+        found = self.columns.pulled(2.0 * each * equations.spread(weighed @ C, sigma), at.q, at.qd, at.qdd)
+        return {**found, "q": found["q"] + equations.turned(each * (Y @ C) @ np.swapaxes(Y, 1, 2), sigma)}
 
     def label(self) -> str:
         """Return what messages call the term."""

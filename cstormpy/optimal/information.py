@@ -33,10 +33,16 @@ from cstormpy.identification.base_parameters import BaseParameters, regrouped
 from cstormpy.identification.equations import ClosedEquations, OpenEquations, equations_of
 from cstormpy.identification.result import with_values
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
-from cstormpy.linkage.loops import refuse_loops
-from cstormpy.loops.assembly import independent_rows
+from cstormpy.linkage.scales import coordinate_scales
+from cstormpy.loops.assembly import independent_rows, regular_posture
 from cstormpy.loops.closed_motions import closed_motion
+from cstormpy.loops.closure import closure_of
+from cstormpy.loops.projection import project
+from cstormpy.optimal.constraints import JointLimit
+from cstormpy.optimal.freedoms import Clearance
+from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.problem import Problem
+from cstormpy.optimal.problem_arguments import read_limits
 from cstormpy.optimal.terms import Term
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.torque_rates import torque_rates
@@ -284,7 +290,8 @@ _DECIDED = {
     "end": "it ends in the posture in which it starts; give start=",
     "guess": "the search begins at a random motion; seed= draws another one",
     "objective": "criterion= says what is best",
-    "transcription": "all joints are on splines",
+    "cuts": "the forces of the loops follow from the motion",
+    "transcription": "all joints are on splines, or all freedoms that loops leave",
 }
 
 
@@ -356,31 +363,29 @@ def exciting_motion(
     from cstormpy.mechanism import as_mechanism
 
     mech = as_mechanism(mech)
-    refuse_loops(mech.loops, "an exciting motion")
-    idle = [name for name, has in zip(mech.names, mech.actuated_mask, strict=True) if not has]
-    if idle:
-        raise InvalidValue(f"exciting motion: joint {idle[0]!r} has no motor, so that no motion can be asked of it")
+    _refuse_idle(mech)
     option(criterion, "criterion", CRITERIA)
     for name in _DECIDED.keys() & options.keys():
         raise InvalidValue(f"exciting motion: {name}: {_DECIDED[name]}")
     term = _Information(_Columns(mech, unknowns_of(mech, parameters)), _noise(mech, noise), criterion)
+    span = _span(mech, read_limits(mech, limits, np.ones(mech.n, dtype=bool)))
+    posture = _middle(mech, *span) if start is None else checks.array(start, (mech.n,), "start")
+    still = (posture, np.zeros(mech.n), np.zeros(mech.n))
     problem = Problem(
-        mech, duration=checks.positive(duration, "duration"), start=None, objective=term, limits=limits,
-        transcription="inverse", points=points, degree=degree, samples=samples, **options,
+        mech, duration=checks.positive(duration, "duration"), start=still, end=still, objective=term, limits=limits,
+        transcription="freedoms" if mech.loops else "inverse", points=points, degree=degree, samples=samples, **options,
     )  # fmt: skip
     if not {limit.kind for limit in problem.limits} & {"velocity", "acceleration", "torque", "power"}:
         raise InvalidValue(
             "limits: nothing limits how fast the motion is, so that none is the best; give limits= of velocity, "
             "acceleration or torque"
         )
-    low, high = _span(problem)
-    posture = checks.array(0.5 * (low + high) if start is None else start, (mech.n,), "start")
-    still = (posture, np.zeros(mech.n), np.zeros(mech.n))
-    problem = problem.replace(start=still, end=still)
     rng = np.random.default_rng(seed)
-    problem = problem.replace(guess=_random(problem, low - posture, high - posture, rng))
+    problem = problem.replace(guess=_random(problem, *span, rng))
     solution = problem.solve(iterations=iterations, progress=progress)
-    guess = problem.transcription.spline(problem.first_guess())
+    transcription = problem.transcription
+    assert isinstance(transcription, Inverse)
+    guess = transcription.motion(problem.first_guess())
     first, best = (excitation(mech, motion, parameters, noise=noise) for motion in (guess, solution.motion))
     return ExcitingMotion(best.base, best.information, solution.motion, guess, first, solution)
 
@@ -393,16 +398,36 @@ def _noise(mech: Mechanism, noise: Any) -> Array:
     return values
 
 
-def _span(problem: Problem) -> tuple[Array, Array]:
-    """Return the positions between which random motions are drawn."""
-    half = problem.setup.sizes.q
-    low, high = -half, half.copy()
-    for limit in problem.limits:
+def _refuse_idle(mech: Mechanism) -> None:
+    """Refuse a mechanism some of whose freedoms have no motor."""
+    idle = ~mech.actuated_mask
+    if mech.loops:
+        A = closure_of(mech, regular_posture(mech)[None]).A[0][:, idle]
+        if np.linalg.matrix_rank(A, tol=1e-9) < idle.sum():
+            raise InvalidValue(
+                f"exciting motion: the motors ({', '.join(mech.actuated)}) drive not all freedoms that the loops "
+                "leave, so that no motion can be asked of them"
+            )
+    elif idle.any():
+        name = mech.names[int(np.argmax(idle))]
+        raise InvalidValue(f"exciting motion: joint {name!r} has no motor, so that no motion can be asked of it")
+
+
+def _span(mech: Mechanism, limits: list[JointLimit]) -> tuple[Array, Array]:
+    """Return the limits of position, (n,) each, infinite where there are none."""
+    low, high = np.full(mech.n, -np.inf), np.full(mech.n, np.inf)
+    for limit in limits:
         if limit.kind == "position":
             at = limit.joints
-            low[at] = np.where(np.isfinite(limit.lower), limit.lower, low[at])
-            high[at] = np.where(np.isfinite(limit.upper), limit.upper, high[at])
+            low[at], high[at] = limit.lower, limit.upper
     return low, high
+
+
+def _middle(mech: Mechanism, low: Array, high: Array) -> Array:
+    """Return the posture in the middle of limits, ordinary sizes in place of those that are none; closed if need be."""
+    units = coordinate_scales(mech)
+    q = 0.5 * (np.where(np.isfinite(low), low, -units) + np.where(np.isfinite(high), high, units))
+    return project(mech, q)[0] if mech.loops else q
 
 
 def _random(problem: Problem, low: Array, high: Array, rng: np.random.Generator) -> Array:
@@ -410,19 +435,22 @@ def _random(problem: Problem, low: Array, high: Array, rng: np.random.Generator)
 
     Those of a spline hold it between them; it is drawn towards rest until it keeps to the other limits as well.
     """
-    t, start = problem.transcription, problem.start.q
-    shape = t.map.shape
+    t, joints = problem.transcription, problem.driven
+    start, units, low, high = (row[joints] for row in (problem.start.q, coordinate_scales(problem.mech), low, high))
+    low, high = np.where(np.isfinite(low), low - start, -units), np.where(np.isfinite(high), high - start, units)
+    kept = [*problem.limits, *(c for c in problem.constraints if isinstance(c, Clearance))]
     best: tuple[float, Array] | None = None
     for k in range(TRIES):
-        points = start + 0.9 ** (k % 40) * rng.uniform(0.9 * low, 0.9 * high, shape)
+        points = start + 0.9 ** (k % 40) * rng.uniform(0.9 * low, 0.9 * high, t.map.shape)
         motion = t.evaluate(t.variables(points, problem.duration_guess))
         if motion is None:
             continue
         over = 0.0
-        for limit in problem.limits:
+        for limit in kept:
             y = limit.values(motion.samples.at(t.grid))
-            size = np.maximum(np.abs(limit.lower), np.abs(limit.upper))
-            over = max(over, float((np.maximum(y - limit.upper, limit.lower - y) / size).max()))
+            size = np.max([np.where(np.isfinite(b), np.abs(b), 0.0) for b in (limit.lower, limit.upper)], axis=0)
+            part = np.maximum(y - limit.upper, limit.lower - y) / np.where(size > 0.0, size, 1.0)
+            over = max(over, float(part.max()))
         if over <= 0.0:
             return points
         if best is None or over < best[0]:

@@ -54,8 +54,9 @@ STEPS, SHUT, CLOSED = 12, 1e-12, 1e-10
 """Most steps by which a posture is closed; what may then be left, and what is left where it was, in lengths of the
 mechanism and radians."""
 
-FAR, HALVINGS = 0.3, 6
-"""A step along the motion is halved, so often at most, where its tangent is off by more, in radians and lengths."""
+FAR, LEAP, HALVINGS = 0.3, 1.0, 6
+"""A step along the motion is halved, so often at most, where its tangent is off by more, or longer than a leap, in
+radians and lengths of the mechanism."""
 
 GAP, FINEST = 1e-10, 4000
 """By how much the spline of all joints may be open, in lengths and radians, and its most control points."""
@@ -116,17 +117,25 @@ class Freedoms:
         way[:, self.dependent] += solved(A_d, np.eye(len(self.rows)))
         return self.volumes(q)[:, None] * np.einsum("sjm,smjk->sk", way, found.slopes()[:, self.rows])
 
-    def closed(self, q: Array) -> tuple[Array, Array]:
-        """Return postures (N, n) with the independent joints as they are, and by how much each is left open, (N,)."""
-        q = q.copy()
+    def closed(self, begin: Array) -> tuple[Array, Flags]:
+        """Return the closed postures near to some (N, n), of which the independent joints are held, and where one is.
+
+        None is where it would be further away than FAR, in radians and lengths of the mechanism.
+        """
+        q, lost = begin.copy(), np.zeros(len(begin), dtype=bool)
         for _ in range(STEPS):
-            found, _, A_d = self._slopes(q)
+            try:
+                found, _, A_d = self._slopes(q)
+            except InvalidValue:  # of a rotation vector of a whole turn
+                return begin, np.zeros(len(begin), dtype=bool)
             off = found.residual()[:, self.rows]
             gap = np.abs(off / self.scales).max(axis=1)
-            if not gap.max(initial=0.0) > SHUT:
+            if not gap[~lost].max(initial=0.0) > SHUT:
                 break
             q[:, self.dependent] -= solved(A_d, off[..., None])[..., 0]
-        return q, np.where(np.isfinite(gap), gap, np.inf)
+            lost |= ~(np.abs(q - begin) <= 2.0 * FAR * self.units).all(axis=1)
+            q[lost] = begin[lost]
+        return q, ~lost & (gap <= CLOSED) & (np.abs(q - begin) <= FAR * self.units).all(axis=1)
 
     def following(self, path: Array, near: Array | None) -> Array | None:
         """Return the postures (N, n) that follow one another as the independent joints go along a path (N, f).
@@ -134,9 +143,11 @@ class Freedoms:
         They are looked for beside those of another path first, all at once, and are the same.
         """
         if near is not None:
-            q, gap = self.closed(self._ahead(near, path))
+            begin, fits = self._ahead(near, path)
+            q, shut = self.closed(np.where(fits[:, None], begin, near))
             before = np.concatenate([self.posture[None], q[:-1]])
-            if gap.max() <= CLOSED and self._is_near(q, self._ahead(before, path)):
+            begin, follows = self._ahead(before, path)
+            if (fits & shut & follows).all() and (np.abs(q - begin) <= FAR * self.units).all():
                 return q
         out, here = np.empty((len(path), self.mech.n)), self.posture
         for k, wanted in enumerate(path):
@@ -146,22 +157,22 @@ class Freedoms:
             out[k] = here = there
         return out
 
-    def _ahead(self, q: Array, wanted: Array) -> Array:
-        """Return postures with independent joints (N, f) that are wanted, as the tangent at others has them."""
+    def _ahead(self, q: Array, wanted: Array) -> tuple[Array, Flags]:
+        """Return postures with independent joints (N, f) that are wanted, as the tangents at others have them.
+
+        Behind them is where this is no leap.
+        """
         _, A, A_d = self._slopes(q)
         i, ahead = self.independent, q.copy()
         ahead[:, i] = wanted
-        ahead[:, self.dependent] -= solved(A_d, (A[:, :, i] @ (wanted - q[:, i])[..., None]))[..., 0]
-        return ahead
-
-    def _is_near(self, q: Array, other: Array) -> bool:
-        return bool((np.abs(q - other) / self.units).max() <= FAR)
+        ahead[:, self.dependent] -= solved(A_d, A[:, :, i] @ (wanted - q[:, i])[..., None])[..., 0]
+        return ahead, np.asarray((np.abs(ahead - q) <= LEAP * self.units).all(axis=1))
 
     def _step(self, q: Array, wanted: Array, halvings: int) -> Array | None:
-        begin = self._ahead(q[None], wanted[None])
-        if np.isfinite(begin).all():
-            end, gap = self.closed(begin)
-            if gap[0] <= CLOSED and self._is_near(end, begin):
+        begin, fits = self._ahead(q[None], wanted[None])
+        if fits[0]:
+            end, shut = self.closed(begin)
+            if shut[0]:
                 return np.asarray(end[0])
         if not halvings:
             return None
@@ -268,8 +279,7 @@ class FreeInverse(ClosedInverse):
             return list(motion), np.zeros(len(phases), dtype=bool)
         begin = np.stack([np.interp(phases, self._anchors, column) for column in anchors.T], axis=1)
         begin[:, i] = curves[0]
-        q, gap = f.closed(begin)
-        fits = (gap <= CLOSED) & (np.abs(q - begin) <= FAR * f.units).all(axis=1)
+        q, fits = f.closed(begin)
         qd, qdd = f.rates(np.where(fits[:, None], q, f.posture), curves[1], curves[2])
         fits &= np.isfinite(qdd).all(axis=1)
         motion[:3, fits] = q[fits], qd[fits], qdd[fits]
@@ -281,7 +291,7 @@ class FreeInverse(ClosedInverse):
         if last.get("key") != key:
             found = self.freedoms.following(self._anchor_basis @ points, last.get("near"))
             last.update(key=key, found=found, near=last.get("near") if found is None else found)
-        return last["found"]  # type: ignore[no-any-return]
+        return last["found"]
 
     def evaluate(self, x: Array) -> FreeEvaluation | None:
         """Return the motion, or None where the loops cannot be followed, or cannot share its load."""
@@ -290,7 +300,7 @@ class FreeInverse(ClosedInverse):
             return None
         at = found.samples
         maps = self.freedoms.maps(at.q, at.qd, at.qdd)
-        return FreeEvaluation(found, maps) if all(np.isfinite(part).all() for part in maps) else None
+        return FreeEvaluation(self, found, maps) if all(np.isfinite(part).all() for part in maps) else None
 
     def motion(self, x: Array) -> BSpline:
         """Return the motion of all joints as a spline, of as many more segments as keep the loops closed."""
@@ -318,12 +328,12 @@ class FreeInverse(ClosedInverse):
 class FreeEvaluation(ClosedEvaluation):
     """A motion of all joints that follows from that of the freedoms."""
 
-    def __init__(self, found: ClosedEvaluation, maps: tuple[Array, Array, Array]) -> None:
-        super().__init__(found.owner, found.samples, found.columns, found.curves, found.to_cut, found.shared)
+    def __init__(self, owner: FreeInverse, found: ClosedEvaluation, maps: tuple[Array, Array, Array]) -> None:
+        super().__init__(owner, found.samples, found.columns, found.curves, found.to_cut, found.shared)
         J, K, L = maps
         nothing = np.zeros(J.shape)
         self._maps = [np.stack(rows, axis=1) for rows in ((J, nothing, nothing), (K, J, nothing), (L, 2.0 * K, J))]
-        self._independent = found.owner.freedoms.independent
+        self._independent = owner.freedoms.independent
 
     def by_order(self, parts: Parts, places: Places = slice(None)) -> list[Array | None]:
         """Return derivatives of R numbers to the splines and their rates, (R, width) each, of those by channel."""

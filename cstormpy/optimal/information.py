@@ -36,7 +36,7 @@ from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.loops.assembly import independent_rows, regular_posture
 from cstormpy.loops.closed_motions import closed_motion
-from cstormpy.loops.closure import closure_of
+from cstormpy.loops.closure import closure_of, constraint_names
 from cstormpy.loops.projection import project
 from cstormpy.optimal.constraints import JointLimit
 from cstormpy.optimal.freedoms import Clearance
@@ -315,18 +315,21 @@ def exciting_motion(
     """Return a motion within limits from whose log base parameters can be told best.
 
     It begins and ends at rest in the same posture, on B-splines; the search begins at a random motion and follows the
-    exact gradient.
+    exact gradient. Of a closed mechanism the freedoms are on splines, and what its equations tell counts, as `identify`
+    has them; `Problem` says of "freedoms" how it keeps away from singular postures.
 
     Parameters
     ----------
     mech : Mechanism or str
-        All of its joints have motors. Where its limits are missing give your own: without limits there is no best.
+        All of its joints, or freedoms where there are loops, have motors. Where its limits are missing give your own:
+        without limits there is no best.
     parameters : iterable of str, optional
         As for `identify`.
     duration : float
         [s].
     start : array_like, (n,), optional
-        The posture at both ends; the middle of the limits of position, or zero, unless given.
+        The posture at both ends; the middle of the limits of position, or zero, unless given, or what closes the loops
+        next to that.
     limits : "mechanism" or mapping, optional
         As for `Problem`: of "position", "velocity", "acceleration", "torque". For torques the mechanism's own numbers
         are taken, as far as they are known.
@@ -335,7 +338,7 @@ def exciting_motion(
     criterion : {"determinant", "condition"}
         The greatest determinant of the information, or the least condition number of the base regressor.
     points, degree : int
-        Control points of each joint's spline, and its degree.
+        Control points of each joint's or freedom's spline, and its degree.
     samples : int
         At how many times limits are asked first.
     seed : int or numpy.random.Generator
@@ -350,7 +353,7 @@ def exciting_motion(
     Raises
     ------
     CstormError
-        For a joint without a motor, by name; where nothing limits the motion; for what `Problem` refuses.
+        For a joint without a motor, by name, or freedoms; where nothing limits the motion; for what `Problem` refuses.
 
     Examples
     --------
@@ -402,8 +405,11 @@ def _refuse_idle(mech: Mechanism) -> None:
     """Refuse a mechanism some of whose freedoms have no motor."""
     idle = ~mech.actuated_mask
     if mech.loops:
-        A = closure_of(mech, regular_posture(mech)[None]).A[0][:, idle]
-        if np.linalg.matrix_rank(A, tol=1e-9) < idle.sum():
+        found = closure_of(mech, regular_posture(mech)[None])
+        if not found.holonomic.all():
+            name = constraint_names(mech)[int(np.argmin(found.holonomic))]
+            raise InvalidValue(f"exciting motion: loop {name}: is of rates, so that joints do not follow from others")
+        if np.linalg.matrix_rank(found.A[0][:, idle], tol=1e-9) < idle.sum():
             raise InvalidValue(
                 f"exciting motion: the motors ({', '.join(mech.actuated)}) drive not all freedoms that the loops "
                 "leave, so that no motion can be asked of them"

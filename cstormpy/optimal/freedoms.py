@@ -225,11 +225,14 @@ def read_freedoms(problem: Problem) -> Freedoms:
 
 
 def _refuse_followers(freedoms: Freedoms, start: State, state: State, where: str) -> None:
-    """Refuse what an end says of joints that follow, but for rest, and at the end the posture of the start."""
-    d = freedoms.dependent
-    moves = any(np.nan_to_num(row).any() and np.isfinite(row[d]).any() for row in state.rows[1:])
-    known = np.isfinite(state.q[d])
-    if moves or (state is not start and known.any() and not np.array_equal(state.q, start.q)):
+    """Refuse what an end says of joints that follow, but for rest of all, and the posture of the start."""
+    i, d = freedoms.independent, freedoms.dependent
+
+    def says_more(row: Array, same: bool) -> bool:
+        return bool(np.isfinite(row[d]).any()) and not (same and bool(np.isfinite(row[i]).all()))
+
+    same = state is start or np.array_equal(state.q, start.q)
+    if says_more(state.q, same) or any(says_more(row, not np.nan_to_num(row).any()) for row in state.rows[1:]):
         raise InvalidValue(
             f"{where}: the joints {freedoms.names} are on splines and the others follow; say what holds of these alone"
         )
@@ -285,6 +288,10 @@ class FreeInverse(ClosedInverse):
         motion[:3, fits] = q[fits], qd[fits], qdd[fits]
         motion[3][:, i] = curves[3]
         return list(motion), fits
+
+    def _at_phases(self, x: Array, curves: list[Array]) -> list[Array] | None:
+        motion, fits = self.joints(self.control_points(x), self.phases, curves)
+        return motion if fits.all() else None
 
     def _at_anchors(self, points: Array) -> Array | None:
         key, last = points.tobytes(), self._last.__dict__

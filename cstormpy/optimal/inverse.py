@@ -130,8 +130,8 @@ class Inverse(Transcription):
         with np.errstate(over="ignore", invalid="ignore"):
             phase_rates = (self._forward @ free).reshape(ORDERS, -1) + offsets
             curves = [(row / T**r).reshape(N, self.setup.width) for r, row in enumerate(phase_rates)]
-        motion, fits = self.joints(self.control_points(x), self.phases, curves)
-        if not fits.all():
+        motion = self._at_phases(x, curves)
+        if motion is None:
             return None
         q, qd, qdd, qddd = map(np.ascontiguousarray, motion)
         if whole_turn(mech, q):
@@ -143,6 +143,10 @@ class Inverse(Transcription):
         channels = (q, qd, qdd, tau, qddd)
         samples = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
         return InverseEvaluation(self, samples, columns, curves)
+
+    def _at_phases(self, x: Array, curves: list[Array]) -> list[Array] | None:
+        """Return the motion of all joints at the samples, or None where there is none at one."""
+        return [curve[:, : self.setup.mech.n] for curve in curves]
 
     def joints(self, points: Array, phases: Array, curves: list[Array]) -> tuple[list[Array], NDArray[np.bool_]]:
         """Return the motion of all joints at some phases from that of the splines, and where there is one."""

@@ -81,7 +81,7 @@ def test_what_freedoms_do_not_know_is_refused():
     for changed, words in (
         ({"end": {"rocker": 1.0}}, "end: the joints 'crank' are on splines and the others follow"),
         ({"start": {"rocker": 1.5}}, "start: the joints 'crank' are on splines and the others follow"),
-        ({"end": (start, [0.0, 1.0, 0.0])}, "end: the joints 'crank' are on splines"),
+        ({"end": mech.project(start, [0.0, 1.0, 0.0])}, "end: the joints 'crank' are on splines"),
         ({"cuts": "all"}, "cuts: the loops are closed with transcription='freedoms'"),
         ({"start": None}, "start: with transcription='freedoms' a posture tells which way"),
         ({"design": {"coupler_rod.pose.x": (-0.1, 0.1)}}, "design: moves what the loops close"),

@@ -47,8 +47,9 @@ Flags = NDArray[np.bool_]
 CLEAR = 0.1
 """(d) is at least this part of what it is at the start."""
 
-ANCHORS = 5
-"""Postures in each segment of the splines that are closed one after the other."""
+ANCHORS, STRIDE, MOST = 5, 0.6, 1000
+"""Postures in each segment of the splines, at least, that are closed one after the other; the longest way between them,
+in radians and lengths of the mechanism, of a long motion, as far as so many in each will do."""
 
 STEPS, SHUT, CLOSED = 12, 1e-12, 1e-10
 """Most steps by which a posture is closed; what may then be left, and what is left where it was, in lengths of the
@@ -264,10 +265,8 @@ class FreeInverse(ClosedInverse):
         super().__init__(setup, *arguments)
         assert setup.freedoms is not None, "chosen by `inverse_of`"
         self.freedoms: Freedoms = setup.freedoms
-        breaks = np.unique(setup.knots)
-        parts = np.arange(ANCHORS * (len(breaks) - 1) + 1) / ANCHORS
-        self._anchors = np.interp(parts, np.arange(len(breaks)), breaks)
-        self._anchor_basis = setup.curve.basis_matrix(self._anchors, 0)
+        self._units = self.freedoms.units[self.freedoms.independent]
+        self._bases_at: dict[int, tuple[Array, Any]] = {}
         self._last = local()
 
     def joints(self, points: Array, phases: Array, curves: list[Array]) -> tuple[list[Array], Flags]:
@@ -276,11 +275,11 @@ class FreeInverse(ClosedInverse):
         Jerks are those of the splines alone. Where there is none, the mechanism rests.
         """
         f, motion = self.freedoms, np.zeros((4, len(phases), self.setup.mech.n))
-        anchors, i = self._at_anchors(points), f.independent
+        (sites, anchors), i = self._at_anchors(points), f.independent
         motion[0] = f.posture
         if anchors is None:
             return list(motion), np.zeros(len(phases), dtype=bool)
-        begin = np.stack([np.interp(phases, self._anchors, column) for column in anchors.T], axis=1)
+        begin = np.stack([np.interp(phases, sites, column) for column in anchors.T], axis=1)
         begin[:, i] = curves[0]
         q, fits = f.closed(begin)
         qd, qdd = f.rates(np.where(fits[:, None], q, f.posture), curves[1], curves[2])
@@ -293,12 +292,27 @@ class FreeInverse(ClosedInverse):
         motion, fits = self.joints(self.control_points(x), self.phases, curves)
         return motion if fits.all() else None
 
-    def _at_anchors(self, points: Array) -> Array | None:
+    def _at_anchors(self, points: Array) -> tuple[Array, Array | None]:
+        """Return the phases of the anchors and the postures there, None where they do not follow."""
         key, last = points.tobytes(), self._last.__dict__
         if last.get("key") != key:
-            found = self.freedoms.following(self._anchor_basis @ points, last.get("near"))
-            last.update(key=key, found=found, near=last.get("near") if found is None else found)
+            length = float((np.abs(np.diff(points, axis=0)) / self._units).sum(axis=0).max())
+            sites, basis = self._sites(length)
+            near = last.get("near", np.zeros((0, 0)))
+            found = self.freedoms.following(basis @ points, near if len(near) == len(sites) else None)
+            last.update(key=key, found=(sites, found), near=near if found is None else found)
         return last["found"]
+
+    def _sites(self, length: float) -> tuple[Array, Any]:
+        """Return the anchors of control points whose polygon is so long, and the values of the splines there."""
+        breaks = np.unique(self.setup.knots)
+        count, least = ANCHORS, length / STRIDE / (len(breaks) - 1)
+        while count < min(least, MOST):
+            count *= 2
+        if count not in self._bases_at:
+            sites = np.interp(np.arange(count * (len(breaks) - 1) + 1) / count, np.arange(len(breaks)), breaks)
+            self._bases_at[count] = sites, self.setup.curve.basis_matrix(sites, 0)
+        return self._bases_at[count]
 
     def evaluate(self, x: Array) -> FreeEvaluation | None:
         """Return the motion, or None where the loops cannot be followed, or cannot share its load."""

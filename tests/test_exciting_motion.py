@@ -116,8 +116,6 @@ def test_a_joint_without_motor_is_refused_by_name():
     # was overwritten without a word
     with pytest.raises(InvalidValue, match="exciting motion: end: it ends in the posture in which it starts"):
         exciting_motion(library.planar_2r(), duration=2.0, limits={"velocity": 3.0}, end=[1.0, 0.0])
-    with pytest.raises(InvalidValue, match="loop 'pin': an exciting motion"):
-        exciting_motion(library.five_bar(), duration=1.0, limits=LIMITS)
     with pytest.raises(InvalidType, match="BSpline"):
         excitation(library.planar_2r(), [0, 1])
 

@@ -65,17 +65,17 @@ WRONG = {
     "the jerk of a joint that is integrated": (
         lambda: acrobot(limits={"jerk": {"shoulder": 1.0}}),
         InvalidValue,
-        "jerk limit: joint 'shoulder' is integrated, so that its jerk is not known; that of 'elbow' is",
+        "jerk limit: joint 'shoulder' is on no spline, so that its jerk is not known; that of 'elbow' is",
     ),
     "the jerk where nothing is on a spline": (
         lambda: acrobot_by_torque(limits={"jerk": 1.0}),
         InvalidValue,
-        "jerk limit: joint 'shoulder' is integrated.*no joint's is",
+        "jerk limit: joint 'shoulder' is on no spline.*no joint's is",
     ),
     "the least jerk of a joint that is integrated": (
         lambda: acrobot(objective=Jerk(["shoulder"])),
         InvalidValue,
-        r"Jerk\(\): joint 'shoulder' is integrated",
+        r"Jerk\(\): joint 'shoulder' is on no spline",
     ),
     "a start by joints and by channels": (
         lambda: arm(start={"q": [0, 0], "elbow": 0.0}),

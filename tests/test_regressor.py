@@ -67,3 +67,32 @@ def test_bad_input_is_named():
         mech.regressor([0, 0], [0, 0], [0])
     with pytest.raises(cs.NonFinite, match="elbow"):
         mech.regressor([0, 0], [0, np.nan], [0, 0])
+
+
+@pytest.mark.parametrize("motors", ["its own", "all", "one less"])
+@pytest.mark.parametrize("redundancy", [None, "force"])
+def test_of_a_closed_mechanism_it_makes_the_torques_of_the_motors(motors, redundancy):
+    """It was refused. Of mechanisms with other masses too, as no torque of one motion says whose column it is."""
+    mech, rng = library.five_bar(), np.random.default_rng(0)
+    mech = {"its own": mech, "all": mech.with_drive(actuated=mech.names)}.get(
+        motors, mech.with_drive(actuated=["left_shoulder", "left_elbow", "right_shoulder"])
+    )
+    q, qd = mech.project([2.0, -1.0, 1.1, 1.0] + 0.3 * rng.normal(size=(6, 4)), rng.normal(size=(6, 4)))
+    qdd = np.array(mech.forward_dynamics(q, qd, rng.normal(size=(6, 4))))
+    Y = mech.regressor(q, qd, qdd, redundancy=redundancy)
+    assert_close(mech.regressor(q[0], qd[0], qdd[0], redundancy=redundancy), Y[0], 1e-12)
+    for link in mech.links:
+        other = mech.with_parameters({f"{link.name}.mass": 3.0, f"{link.name}.com": [0.1, 0.2, 0.0]})
+        want = np.asarray(other.inverse_dynamics(q, qd, qdd, redundancy=redundancy))
+        assert_close(Y @ other.inertial_numbers, want, 1e-12)
+
+
+def test_of_a_closed_mechanism_with_too_few_motors_there_is_none():
+    mech = library.five_bar().with_drive(actuated=["left_shoulder"])
+    q, qd = mech.project([[2.0, -1.0, 1.1, 1.0]])
+    with pytest.raises(
+        cs.InvalidValue, match=r"1 freedom\(s\) of the mechanism have no actuator in row 0, .*without_loops"
+    ):
+        mech.regressor(q, qd, 0 * q)
+    with pytest.raises(cs.InvalidValue, match="loop pin: y: misses closure by"):
+        library.five_bar().regressor([2.0, -1.0, 1.1, 2.0], np.zeros(4), np.zeros(4))

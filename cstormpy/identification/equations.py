@@ -20,19 +20,27 @@ with U an orthonormal basis of what the unknowns do to the weighed equations, of
 h_j tells which part of the noise of a motor shows (W. Förstner, Ein Verfahren zur Schätzung von Varianz- und
 Kovarianzkomponenten, Allgemeine Vermessungs-Nachrichten 86, 1979, 446-453): all of it, h_j = 1, but for what goes into
 the unknowns, unless there are more motors than freedoms. Where motors drive not all freedoms, any joint may have noise.
+
+As the posture changes N does by dN = −A⁺ dA N and columns of N, so that P = N C⁻¹ Nᵀ does by
+
+    (d)  dP = dN C⁻¹ Nᵀ + N C⁻¹ dNᵀ + N V [Γ ∘ Vᵀ dC V] Vᵀ Nᵀ,    dC = dNᵀ Σ N + Nᵀ Σ dN
+    (e)  Γᵢⱼ = −(mᵢ − mⱼ) / (mᵢ mⱼ (cᵢ − cⱼ))
+
+with V the eigenvectors of C, c its eigenvalues, and m these where the motors push, else what is put for them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.linkage.scales import coordinate_scales, torque_scales
-from cstormpy.loops.closed_motions import free_directions
+from cstormpy.loops.closed_motions import free_directions, least_of
 from cstormpy.loops.closure import closure_of
 
 if TYPE_CHECKING:
@@ -44,6 +52,8 @@ LEVERAGE = 1e-3
 ROUNDS, SETTLED = 100, 1e-6
 #: At least this part of the noise of a joint or signal shows in what is left of it.
 LEAST_SHOWN = 1e-6
+#: Eigenvalues that differ by less than this part of the greatest are equal.
+ROUNDING = 1e-7
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,14 @@ class OpenEquations:
         """Return what torques the joints have most probably missed, (N, n), from torques up to forces of loops."""
         return x
 
+    def spread(self, y: Array, sigma: Array) -> Array:
+        """Return the transpose of `weighed` of equations (N, n, ...), (N, n, ...)."""
+        return self.weighed(y, sigma)
+
+    def turned(self, G: Array, sigma: Array) -> Array:
+        """Return the derivatives of Σ Gᵢⱼ Pᵢⱼ to q, (N, n): none, as P is the same in all postures."""
+        return np.zeros(G.shape[:2])
+
     def noise(self, x: Array, sigma: Array, U: Array) -> Array:
         """Return the standard deviations (n,) from what is missed, with U (N, n, k) of what the unknowns do: (c)."""
         return np.sqrt((x**2).mean(axis=0) / np.maximum(1.0 - (U**2).sum(axis=2).mean(axis=0), LEAST_SHOWN))
@@ -104,21 +122,29 @@ class ClosedEquations:
         Ordinary sizes of the torques of the joints.
     noisy : ndarray of bool, (n,)
         The joints whose torques have noise.
+    turning : callable
+        Of X (N, n, n) the derivatives of tr(X A⁺ A) to the q of A, with A⁺ held, (N, n).
     """
 
     basis: Array
     torques: Array
     noisy: NDArray[np.bool_]
+    turning: Callable[[Array], Array]
 
     @classmethod
-    def of(cls, mech: Mechanism, q: Array) -> ClosedEquations:
-        """Return those of closed postures (N, n)."""
-        units, torques = coordinate_scales(mech), torque_scales(mech)
-        basis = free_directions(mech, closure_of(mech, q).A) / units[:, None]
+    def of(cls, mech: Mechanism, q: Array, rows: Any = slice(None)) -> ClosedEquations:
+        """Return those of closed postures (N, n), or where `rows` of the constraints are all that count of any ones."""
+        units, torques, found = coordinate_scales(mech), torque_scales(mech), closure_of(mech, q)
+        basis = free_directions(mech, found.A[:, rows], rows) / units[:, None]
         motors = mech.actuated_mask
         drives = np.linalg.matrix_rank(basis[:, motors], tol=LEVERAGE)
         driven = (drives >= (basis != 0.0).any(axis=1).sum(axis=1)).mean() > 0.5
-        return cls(basis / torques[:, None], torques, motors.copy() if driven else np.ones(mech.n, dtype=bool))
+        noisy = motors.copy() if driven else np.ones(mech.n, dtype=bool)
+
+        def turning(X: Array) -> Array:
+            return np.einsum("sjm,smjk->sk", X @ least_of(mech, found.A[:, rows], rows), found.slopes()[:, rows])
+
+        return cls(basis / torques[:, None], torques, noisy, turning)
 
     @property
     def count(self) -> int:
@@ -137,6 +163,25 @@ class ClosedEquations:
     def weighed(self, x: Array, sigma: Array) -> Array:
         """Return that side, of torques (N, n, ...), with noise of standard deviation 1: (b)."""
         return np.asarray(np.einsum("sfg,sf...->sg...", self._root(sigma), self.reduced(x)))
+
+    def spread(self, y: Array, sigma: Array) -> Array:
+        """Return the transpose of `weighed` of equations (N, f, ...), (N, n, ...)."""
+        return np.asarray(np.einsum("snf,sf...->sn...", self.basis @ self._root(sigma), y))
+
+    def turned(self, G: Array, sigma: Array) -> Array:
+        """Return the derivatives of Σ Gᵢⱼ Pᵢⱼ, G (N, n, n) symmetric, to q, (N, n): (d) and (e)."""
+        N = self.basis
+        values, held, V = self._spectrum(sigma)
+        between = values[:, :, None] - values[:, None, :]
+        equal = np.abs(between) <= ROUNDING * held[:, -1:, None]
+        ratio = (held[:, :, None] - held[:, None, :]) / np.where(equal, 1.0, between)
+        same = (values == held)[:, :, None] & (values == held)[:, None, :]
+        ratio = np.where(equal, same, ratio)
+        left = np.swapaxes(N @ V, 1, 2)
+        seen = left @ G @ np.swapaxes(left, 1, 2)
+        D = -ratio / (held[:, :, None] * held[:, None, :]) * seen
+        back = left @ G / held[:, :, None] + D @ (left * sigma**2)
+        return -2.0 * self.turning(np.swapaxes(left, 1, 2) @ back)
 
     def missed(self, x: Array, sigma: Array) -> Array:
         """Return what torques the joints have most probably missed, (N, n), from torques up to forces of loops."""
@@ -157,10 +202,15 @@ class ClosedEquations:
 
     def _root(self, sigma: Array) -> Array:
         """Return C⁻¹ᐟ² (N, f, f)."""
+        _, values, vectors = self._spectrum(sigma)
+        return np.asarray(vectors / np.sqrt(values)[:, None] @ np.swapaxes(vectors, 1, 2))
+
+    def _spectrum(self, sigma: Array) -> tuple[Array, Array, Array]:
+        """Return the eigenvalues of C, what they count as, (N, f) each, and its eigenvectors."""
         half = sigma[:, None] * self.basis
         values, vectors = np.linalg.eigh(np.swapaxes(half, 1, 2) @ half)
-        values = np.maximum(values, (LEVERAGE * max(float((sigma / self.torques).max()), 1e-150)) ** 2)
-        return np.asarray(vectors / np.sqrt(values)[:, None] @ np.swapaxes(vectors, 1, 2))
+        least = (LEVERAGE * max(float((sigma / self.torques).max()), 1e-150)) ** 2
+        return values, np.maximum(values, least), vectors
 
     def _estimated(self, d: Array, sigma: Array) -> tuple[Array, Array]:
         """Return ê (N, n) of equations that are missed by d (N, f), and N C⁻¹ᐟ² (N, n, f)."""
@@ -176,6 +226,9 @@ def told(J: Array, rank: float) -> tuple[Array, Array, Array]:
     return left[:, kept], values[kept], rows[kept]
 
 
-def equations_of(mech: Mechanism, q: Array) -> OpenEquations | ClosedEquations:
-    """Return the equations of rows of a log at positions (N, n), which close the loops if there are some."""
-    return ClosedEquations.of(mech, q) if mech.loops else OpenEquations(len(q), torque_scales(mech))
+def equations_of(mech: Mechanism, q: Array, rows: Any = slice(None)) -> OpenEquations | ClosedEquations:
+    """Return the equations of rows of a log at positions (N, n), which close the loops if there are some.
+
+    Nearly closed ones will do with independent `rows` of the constraints.
+    """
+    return ClosedEquations.of(mech, q, rows) if mech.loops else OpenEquations(len(q), torque_scales(mech))

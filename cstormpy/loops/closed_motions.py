@@ -26,13 +26,13 @@ TRIES = 10
 LONG_WAY, FURTHEST = 40, 0.5
 
 
-def free_directions(mech: Linkage, A: Array) -> Array:
-    """Return bases (N, n, f) of the null spaces of A (N, m, n), with zeros where there are fewer.
+def free_directions(mech: Linkage, A: Array, of: Any = slice(None)) -> Array:
+    """Return bases (N, n, f) of the null spaces of A (N, m, n), with zeros where there are fewer, of constraints `of`.
 
     They are orthonormal in parts of the ordinary sizes of the coordinates.
     """
     units = coordinate_scales(mech)
-    _, values, rows = np.linalg.svd(A * units / row_scales(mech)[:, None], full_matrices=True)
+    _, values, rows = np.linalg.svd(A * units / row_scales(mech)[of][:, None], full_matrices=True)
     rank = (values > LEAST * values.max(axis=1, initial=0.0, keepdims=True)).sum(axis=1)
     fewest = int(rank.min())
     free = np.arange(fewest, A.shape[2]) >= rank[:, None]
@@ -91,9 +91,14 @@ def closed_motion(
 
 def _least(mech: Linkage, A: Array, x: Array, of: Any = slice(None)) -> Array:
     """Return A⁺ x, row by row, of constraints `of`: the least in parts of the ordinary sizes of the coordinates."""
-    units, rows = coordinate_scales(mech), row_scales(mech)[of]
-    inverse = units[:, None] * np.linalg.pinv(A * units / rows[:, None], rcond=LEAST) / rows
+    inverse = least_of(mech, A, of)
     return np.asarray(inverse @ x if x.ndim == 3 else (inverse @ x[..., None])[..., 0])
+
+
+def least_of(mech: Linkage, A: Array, of: Any = slice(None)) -> Array:
+    """Return A⁺ (N, n, m) of constraints `of`, whose answers are the least in parts of the coordinates' sizes."""
+    units, rows = coordinate_scales(mech), row_scales(mech)[of]
+    return np.asarray(units[:, None] * np.linalg.pinv(A * units / rows[:, None], rcond=LEAST) / rows)
 
 
 def _refuse_gap(mech: Linkage, off: Array, scale: float, what: str, verb: str, advice: str = "") -> None:

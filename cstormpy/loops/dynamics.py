@@ -28,7 +28,7 @@ from cstormpy.graph import require_zero
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.linear_algebra import solve_definite
 from cstormpy.linkage.loops import Loop
-from cstormpy.linkage.scales import coordinate_scales, falling_of, work_of
+from cstormpy.linkage.scales import coordinate_scales, falling_of, torque_scales, work_of
 from cstormpy.loops import lines as closed_lines
 from cstormpy.loops.assembly import independent_rows, is_carried, refuse_open, singular, written_rows
 from cstormpy.loops.carried import DEFINITE, OpenChain
@@ -342,6 +342,51 @@ def closed_inverse(
     """Return the torques of the actuated joints that make a motion; those of the others are zero."""
     L = weights_of(redundancy, names_where(mech, mech.actuated_mask))
     samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, wrench, base)
+    found = _closed_motion(mech, samples)
+    free = hybrid_dynamics(mech.tree, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
+    tau_r = np.reshape(free, samples.rows["q"].shape)
+    shares = _shares(mech, found.A, tau_r, L, samples.single)
+    tau, lam, rank = shares
+    tau, lam = tau.reshape(tau_r.shape), lam.reshape(len(tau_r), found.A.shape[1])
+    lam = samples.shaped(lam)
+    return ClosedAnswer.of(samples.shaped(tau), lam, wrenches_of(mech, lam), int(rank[0]) if samples.single else rank)
+
+
+def closed_shares(
+    mech: Linkage,
+    q: ArrayLike,
+    qd: ArrayLike,
+    qdd: ArrayLike,
+    base: BaseLike = None,
+    redundancy: Redundancy = None,
+) -> Array:
+    """Return T, (n, n) or (N, n, n): the motors' torques that make a motion are T times those of the open chain.
+
+    Raises
+    ------
+    InvalidValue
+        For an open motion, and where there is none as the motors do not drive all freedoms.
+    """
+    L = weights_of(redundancy, names_where(mech, mech.actuated_mask))
+    samples = read_samples(mech.tree, {"q": q, "qd": qd, "qdd": qdd}, None, base)
+    found, sizes, idle = _closed_motion(mech, samples), torque_scales(mech), ~mech.actuated_mask
+    count, n = samples.rows["q"].shape
+    felt = np.array([matrix_rank(A[:, idle], float(np.abs(A).max(initial=0.0))) for A in found.A])
+    if (felt < idle.sum()).any():
+        row = int(np.argmax(felt < idle.sum()))
+        where = "" if samples.single else f" in row {row}"
+        raise InvalidValue(
+            f"loop {mech.loops[0].name!r}: {int(idle.sum() - felt[row])} freedom(s) of the mechanism have no actuator"
+            f"{where}, so that torques of motors do not make every motion; mech.without_loops() is the open chain"
+        )
+    loads = np.tile(np.diag(sizes), (count, 1))
+    tau = _shares(mech, np.repeat(found.A, n, axis=0), loads, L, samples.single)[0]
+    T = np.swapaxes(tau.reshape(count, n, n), 1, 2) / sizes
+    return np.asarray(T[0] if samples.single else T)
+
+
+def _closed_motion(mech: Linkage, samples: Samples) -> Closure:
+    """Return the constraints along a motion of all joints; refuse one that opens loops."""
     if samples.symbolic:
         raise InvalidValue(
             f"loop {mech.loops[0].name!r}: inverse dynamics of loops cannot be written down with symbols"
@@ -363,19 +408,19 @@ def closed_inverse(
             f"loop {constraint_names(mech)[k]}: the accelerations open it by "
             f"{off[row, k] * sizes[k]:.3g}{ends_of(mech, k)}{where}"
         )
-    free = hybrid_dynamics(mech.tree, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
-    tau_r = np.reshape(free, rows["q"].shape)
-    shares: Any = _only_shares(mech, found.A, tau_r)
+    return found
+
+
+def _shares(mech: Linkage, A: Array, loads: Array, L: Array | None, single: bool) -> tuple[Array, Array, Array]:
+    """Return torques, multipliers and ranks that carry the loads of the open chain, (N, n)."""
+    shares = _only_shares(mech, A, loads)
     if shares is None:
         pairs = [
-            _share(mech, A, load, L, None if samples.single else k)
-            for k, (A, load) in enumerate(zip(found.A, tau_r, strict=True))
+            _share(mech, one, load, L, None if single else k)
+            for k, (one, load) in enumerate(zip(A, loads, strict=True))
         ]
-        shares = tuple(np.array([pair[k] for pair in pairs]) for k in range(3))
-    tau, lam, rank = shares
-    tau, lam = tau.reshape(tau_r.shape), lam.reshape(len(tau_r), found.A.shape[1])
-    lam = samples.shaped(lam)
-    return ClosedAnswer.of(samples.shaped(tau), lam, wrenches_of(mech, lam), int(rank[0]) if samples.single else rank)
+        return tuple(np.array([pair[k] for pair in pairs]) for k in range(3))  # type: ignore[return-value]
+    return shares
 
 
 def _only_shares(mech: Linkage, A: Array, loads: Array) -> tuple[Array, Array, Array] | None:

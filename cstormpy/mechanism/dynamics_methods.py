@@ -199,7 +199,13 @@ class DynamicsMethods(Methods):
         return hybrid_dynamics(self._self.tree, q, rest, rest, threads=threads, drive="still")
 
     def regressor(
-        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, base: BaseLike = None, threads: int | None = 1
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        base: BaseLike = None,
+        threads: int | None = 1,
+        redundancy: str | ArrayLike | None = None,
     ) -> Array:
         """Return the inertial regressor Y, (n, 10 n_links) or (N, n, 10 n_links), of a motion of all joints.
 
@@ -208,8 +214,9 @@ class DynamicsMethods(Methods):
         `links`, belong to its mass m; its first moments m c (x, y, z); and its inertia I about the *origin of the
         link's frame* (xx, xy, xz, yy, yz, zz), all in the axes of that frame, where I = `inertia` + m (c·c 1 − c cᵀ).
 
-        A closed mechanism has none: what the motors feel depends on how the loops share the load. Of its open chain,
-        ``mech.without_loops().regressor``, Y π = τ + Aᵀ λ with A = `closure_jacobian`, and Nᵀ Y π = Nᵀ τ where A N = 0.
+        Of a closed mechanism Y π are the torques of the motors that `inverse_dynamics` returns, with its `redundancy`;
+        other joints have rows of zeros. That of its open chain, ``mech.without_loops().regressor``, has the forces of
+        the loops in it: Y π = τ + Aᵀ λ with A = `closure_jacobian`, and Nᵀ Y π = Nᵀ τ where A N = 0.
 
         Parameters
         ----------
@@ -217,6 +224,8 @@ class DynamicsMethods(Methods):
             Position, rate and acceleration of every joint, whatever the drive.
         base, threads
             See `Mechanism`.
+        redundancy
+            See `inverse_dynamics`.
 
         Examples
         --------
@@ -228,8 +237,13 @@ class DynamicsMethods(Methods):
         >>> np.allclose(Y @ mech.inertial_numbers, mech.inverse_dynamics([0.3, 1.2], [0.5, -1.0], [2.0, 0.1]))
         True
         """
+        if self._self.loops:
+            from cstormpy.loops.regressor import closed_regressor
+
+            return closed_regressor(self._self, q, qd, qdd, base, threads, redundancy)
         from cstormpy.dynamics.regressor import regressor
 
+        self._refuse_redundancy(redundancy)
         return regressor(self._self, q, qd, qdd, base, threads)
 
     @property

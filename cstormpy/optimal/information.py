@@ -30,12 +30,19 @@ from cstormpy.arguments import option
 from cstormpy.arrays import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.identification.base_parameters import BaseParameters, regrouped
-from cstormpy.identification.equations import equations_of
+from cstormpy.identification.equations import ClosedEquations, OpenEquations, equations_of
 from cstormpy.identification.result import with_values
 from cstormpy.identification.unknowns import Unknowns, unknowns_of
-from cstormpy.linkage.loops import refuse_loops
+from cstormpy.linkage.scales import coordinate_scales
+from cstormpy.loops.assembly import independent_rows, regular_posture
 from cstormpy.loops.closed_motions import closed_motion
+from cstormpy.loops.closure import closure_of, constraint_names
+from cstormpy.loops.projection import project
+from cstormpy.optimal.constraints import JointLimit
+from cstormpy.optimal.freedoms import Clearance
+from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.problem import Problem
+from cstormpy.optimal.problem_arguments import read_limits
 from cstormpy.optimal.terms import Term
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.torque_rates import torque_rates
@@ -173,7 +180,7 @@ class _Columns:
 
 def _inverse_columns(mech: Mechanism, q: Array, qd: Array, qdd: Array) -> Array:
     """Return the derivatives of the inverse dynamics to q, q̇ and q̈, (N, 3, n, n)."""
-    return hybrid_sensitivity(mech, q, qd, qdd, drive="inverse", name="qdd").columns
+    return hybrid_sensitivity(mech.tree, q, qd, qdd, drive="inverse", name="qdd").columns
 
 
 class _Information(Term):
@@ -185,9 +192,14 @@ class _Information(Term):
     def __init__(self, columns: _Columns, noise: Array, criterion: str) -> None:
         super().__init__()
         self.columns, self.noise, self.criterion = columns, noise, criterion
+        mech = columns.mech  # a motion of the search is a little open, where dependent constraints are not so
+        self.rows: Any = independent_rows(mech) if mech.loops else slice(None)
 
-    def _weighted(self, at: Samples) -> Array:
-        return np.asarray(self.columns.regressor(at.q, at.qd, at.qdd) / self.noise[:, None])
+    def _read(self, at: Samples) -> tuple[OpenEquations | ClosedEquations, Array, Array, Array]:
+        """Return the equations, their noise, and the base regressor of joints, (N, n, B), and of equations, weighed."""
+        equations = equations_of(self.columns.mech, at.q, self.rows)
+        sigma, Y = equations.noisy * self.noise, self.columns.regressor(at.q, at.qd, at.qdd)
+        return equations, sigma, Y, np.asarray(equations.weighed(Y, sigma))
 
     @staticmethod
     def _spectrum(at: Samples, Y: Array) -> tuple[Array, Array]:
@@ -198,7 +210,7 @@ class _Information(Term):
 
     def values(self, at: Samples) -> Array:
         """Return −log det M, or the logarithm of the condition number, (1,)."""
-        roots, _ = self._spectrum(at, self._weighted(at))
+        roots, _ = self._spectrum(at, self._read(at)[-1])
         if not roots[-1] > 0.0:
             return np.array([np.inf])
         value = -2.0 * np.log(roots).sum() if self.criterion == "determinant" else np.log(roots[0] / roots[-1])
@@ -206,15 +218,16 @@ class _Information(Term):
 
     def derivatives(self, at: Samples) -> Parts:
         """Return the derivatives to all samples by channel, (N, n)."""
-        Y = self._weighted(at)
-        roots, vectors = self._spectrum(at, Y)
+        equations, sigma, Y, weighed = self._read(at)
+        roots, vectors = self._spectrum(at, weighed)
         scaled = vectors / roots[:, None]
         if self.criterion == "determinant":
             C = -scaled.T @ scaled
         else:
             C = 0.5 * (np.outer(scaled[0], scaled[0]) - np.outer(scaled[-1], scaled[-1]))
-        weights = 2.0 * at.duration * at.weights[:, None, None] * (Y @ C) / self.noise[:, None]
-        return self.columns.pulled(weights, at.q, at.qd, at.qdd)
+        each = at.duration * at.weights[:, None, None]
+        found = self.columns.pulled(2.0 * each * equations.spread(weighed @ C, sigma), at.q, at.qd, at.qdd)
+        return {**found, "q": found["q"] + equations.turned(each * (Y @ C) @ np.swapaxes(Y, 1, 2), sigma)}
 
     def label(self) -> str:
         """Return what messages call the term."""
@@ -277,7 +290,8 @@ _DECIDED = {
     "end": "it ends in the posture in which it starts; give start=",
     "guess": "the search begins at a random motion; seed= draws another one",
     "objective": "criterion= says what is best",
-    "transcription": "all joints are on splines",
+    "cuts": "the forces of the loops follow from the motion",
+    "transcription": "all joints are on splines, or all freedoms that loops leave",
 }
 
 
@@ -301,18 +315,21 @@ def exciting_motion(
     """Return a motion within limits from whose log base parameters can be told best.
 
     It begins and ends at rest in the same posture, on B-splines; the search begins at a random motion and follows the
-    exact gradient.
+    exact gradient. Of a closed mechanism the freedoms are on splines, and what its equations tell counts, as `identify`
+    has them; `Problem` says of "freedoms" how it keeps away from singular postures.
 
     Parameters
     ----------
     mech : Mechanism or str
-        All of its joints have motors. Where its limits are missing give your own: without limits there is no best.
+        All of its joints, or freedoms where there are loops, have motors. Where its limits are missing give your own:
+        without limits there is no best.
     parameters : iterable of str, optional
         As for `identify`.
     duration : float
         [s].
     start : array_like, (n,), optional
-        The posture at both ends; the middle of the limits of position, or zero, unless given.
+        The posture at both ends; the middle of the limits of position, or zero, unless given, or what closes the loops
+        next to that.
     limits : "mechanism" or mapping, optional
         As for `Problem`: of "position", "velocity", "acceleration", "torque". For torques the mechanism's own numbers
         are taken, as far as they are known.
@@ -321,7 +338,7 @@ def exciting_motion(
     criterion : {"determinant", "condition"}
         The greatest determinant of the information, or the least condition number of the base regressor.
     points, degree : int
-        Control points of each joint's spline, and its degree.
+        Control points of each joint's or freedom's spline, and its degree.
     samples : int
         At how many times limits are asked first.
     seed : int or numpy.random.Generator
@@ -336,7 +353,7 @@ def exciting_motion(
     Raises
     ------
     CstormError
-        For a joint without a motor, by name; where nothing limits the motion; for what `Problem` refuses.
+        For a joint without a motor, by name, or freedoms; where nothing limits the motion; for what `Problem` refuses.
 
     Examples
     --------
@@ -349,31 +366,29 @@ def exciting_motion(
     from cstormpy.mechanism import as_mechanism
 
     mech = as_mechanism(mech)
-    refuse_loops(mech.loops, "an exciting motion")
-    idle = [name for name, has in zip(mech.names, mech.actuated_mask, strict=True) if not has]
-    if idle:
-        raise InvalidValue(f"exciting motion: joint {idle[0]!r} has no motor, so that no motion can be asked of it")
+    _refuse_idle(mech)
     option(criterion, "criterion", CRITERIA)
     for name in _DECIDED.keys() & options.keys():
         raise InvalidValue(f"exciting motion: {name}: {_DECIDED[name]}")
     term = _Information(_Columns(mech, unknowns_of(mech, parameters)), _noise(mech, noise), criterion)
+    span = _span(mech, read_limits(mech, limits, np.ones(mech.n, dtype=bool)))
+    posture = _middle(mech, *span) if start is None else checks.array(start, (mech.n,), "start")
+    still = (posture, np.zeros(mech.n), np.zeros(mech.n))
     problem = Problem(
-        mech, duration=checks.positive(duration, "duration"), start=None, objective=term, limits=limits,
-        transcription="inverse", points=points, degree=degree, samples=samples, **options,
+        mech, duration=checks.positive(duration, "duration"), start=still, end=still, objective=term, limits=limits,
+        transcription="freedoms" if mech.loops else "inverse", points=points, degree=degree, samples=samples, **options,
     )  # fmt: skip
     if not {limit.kind for limit in problem.limits} & {"velocity", "acceleration", "torque", "power"}:
         raise InvalidValue(
             "limits: nothing limits how fast the motion is, so that none is the best; give limits= of velocity, "
             "acceleration or torque"
         )
-    low, high = _span(problem)
-    posture = checks.array(0.5 * (low + high) if start is None else start, (mech.n,), "start")
-    still = (posture, np.zeros(mech.n), np.zeros(mech.n))
-    problem = problem.replace(start=still, end=still)
     rng = np.random.default_rng(seed)
-    problem = problem.replace(guess=_random(problem, low - posture, high - posture, rng))
+    problem = problem.replace(guess=_random(problem, *span, rng))
     solution = problem.solve(iterations=iterations, progress=progress)
-    guess = problem.transcription.spline(problem.first_guess())
+    transcription = problem.transcription
+    assert isinstance(transcription, Inverse)
+    guess = transcription.motion(problem.first_guess())
     first, best = (excitation(mech, motion, parameters, noise=noise) for motion in (guess, solution.motion))
     return ExcitingMotion(best.base, best.information, solution.motion, guess, first, solution)
 
@@ -386,16 +401,39 @@ def _noise(mech: Mechanism, noise: Any) -> Array:
     return values
 
 
-def _span(problem: Problem) -> tuple[Array, Array]:
-    """Return the positions between which random motions are drawn."""
-    half = problem.setup.sizes.q
-    low, high = -half, half.copy()
-    for limit in problem.limits:
+def _refuse_idle(mech: Mechanism) -> None:
+    """Refuse a mechanism some of whose freedoms have no motor."""
+    idle = ~mech.actuated_mask
+    if mech.loops:
+        found = closure_of(mech, regular_posture(mech)[None])
+        if not found.holonomic.all():
+            name = constraint_names(mech)[int(np.argmin(found.holonomic))]
+            raise InvalidValue(f"exciting motion: loop {name}: is of rates, so that joints do not follow from others")
+        if np.linalg.matrix_rank(found.A[0][:, idle], tol=1e-9) < idle.sum():
+            raise InvalidValue(
+                f"exciting motion: the motors ({', '.join(mech.actuated)}) drive not all freedoms that the loops "
+                "leave, so that no motion can be asked of them"
+            )
+    elif idle.any():
+        name = mech.names[int(np.argmax(idle))]
+        raise InvalidValue(f"exciting motion: joint {name!r} has no motor, so that no motion can be asked of it")
+
+
+def _span(mech: Mechanism, limits: list[JointLimit]) -> tuple[Array, Array]:
+    """Return the limits of position, (n,) each, infinite where there are none."""
+    low, high = np.full(mech.n, -np.inf), np.full(mech.n, np.inf)
+    for limit in limits:
         if limit.kind == "position":
             at = limit.joints
-            low[at] = np.where(np.isfinite(limit.lower), limit.lower, low[at])
-            high[at] = np.where(np.isfinite(limit.upper), limit.upper, high[at])
+            low[at], high[at] = limit.lower, limit.upper
     return low, high
+
+
+def _middle(mech: Mechanism, low: Array, high: Array) -> Array:
+    """Return the posture in the middle of limits, ordinary sizes in place of those that are none; closed if need be."""
+    units = coordinate_scales(mech)
+    q = 0.5 * (np.where(np.isfinite(low), low, -units) + np.where(np.isfinite(high), high, units))
+    return project(mech, q)[0] if mech.loops else q
 
 
 def _random(problem: Problem, low: Array, high: Array, rng: np.random.Generator) -> Array:
@@ -403,19 +441,25 @@ def _random(problem: Problem, low: Array, high: Array, rng: np.random.Generator)
 
     Those of a spline hold it between them; it is drawn towards rest until it keeps to the other limits as well.
     """
-    t, start = problem.transcription, problem.start.q
-    shape = t.map.shape
+    t, joints = problem.transcription, problem.driven
+    start, units, low, high = (row[joints] for row in (problem.start.q, coordinate_scales(problem.mech), low, high))
+    low, high = np.where(np.isfinite(low), low - start, -units), np.where(np.isfinite(high), high - start, units)
+    kept = [*problem.limits, *(c for c in problem.constraints if isinstance(c, Clearance))]
     best: tuple[float, Array] | None = None
     for k in range(TRIES):
-        points = start + 0.9 ** (k % 40) * rng.uniform(0.9 * low, 0.9 * high, shape)
-        motion = t.evaluate(t.variables(points, problem.duration_guess))
+        points = start + 0.9 ** (k % 40) * rng.uniform(0.9 * low, 0.9 * high, t.map.shape)
+        x = t.variables(points, problem.duration_guess)
+        if problem.mech.loops and k < TRIES - 40 and _is_over(problem, x):  # the others are slow to follow
+            continue
+        motion = t.evaluate(x)
         if motion is None:
             continue
         over = 0.0
-        for limit in problem.limits:
+        for limit in kept:
             y = limit.values(motion.samples.at(t.grid))
-            size = np.maximum(np.abs(limit.lower), np.abs(limit.upper))
-            over = max(over, float((np.maximum(y - limit.upper, limit.lower - y) / size).max()))
+            size = np.max([np.where(np.isfinite(b), np.abs(b), 0.0) for b in (limit.lower, limit.upper)], axis=0)
+            part = np.maximum(y - limit.upper, limit.lower - y) / np.where(size > 0.0, size, 1.0)
+            over = max(over, float(part.max()))
         if over <= 0.0:
             return points
         if best is None or over < best[0]:
@@ -423,3 +467,16 @@ def _random(problem: Problem, low: Array, high: Array, rng: np.random.Generator)
     if best is None:
         raise NonFinite("exciting motion: no random motion is finite; give other limits")
     return best[1]
+
+
+def _is_over(problem: Problem, x: Array) -> bool:
+    """Tell whether the joints on splines alone break the limits of their motion."""
+    spline, phases = problem.transcription.spline(x), problem.transcription.phases[problem.transcription.grid]
+    curves = dict(zip(("position", "velocity", "acceleration"), spline.evaluate(spline.duration * phases), strict=True))
+    for limit in problem.limits:
+        here = np.isin(limit.joints, problem.driven)
+        if limit.kind in curves and here.any():
+            y = curves[limit.kind][:, np.searchsorted(problem.driven, limit.joints[here])]
+            if ((y > limit.upper[here]) | (y < limit.lower[here])).any():
+                return True
+    return False

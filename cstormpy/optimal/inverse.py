@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.dynamics.batches import MANY_COORDINATES, run_batch, scratch_size
 from cstormpy.dynamics.checked_arguments import Samples as Rows
@@ -31,6 +32,7 @@ from cstormpy.optimal.loop_forces import Shared
 from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 from cstormpy.optimal.turn_limits import whole_turn
+from cstormpy.trajectory import BSpline
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -128,7 +130,10 @@ class Inverse(Transcription):
         with np.errstate(over="ignore", invalid="ignore"):
             phase_rates = (self._forward @ free).reshape(ORDERS, -1) + offsets
             curves = [(row / T**r).reshape(N, self.setup.width) for r, row in enumerate(phase_rates)]
-        q, qd, qdd, qddd = (np.ascontiguousarray(curve[:, : mech.n]) for curve in curves)
+        motion = self._at_phases(x, curves)
+        if motion is None:
+            return None
+        q, qd, qdd, qddd = map(np.ascontiguousarray, motion)
         if whole_turn(mech, q):
             return None
         tau, columns = np.empty((N, mech.n)), np.empty((N, 3, mech.n, mech.n))
@@ -138,6 +143,19 @@ class Inverse(Transcription):
         channels = (q, qd, qdd, tau, qddd)
         samples = Samples(mech, T, self.weights, T * self.phases, *channels, self.setup.sizes, designed)
         return InverseEvaluation(self, samples, columns, curves)
+
+    def _at_phases(self, x: Array, curves: list[Array]) -> list[Array] | None:
+        """Return the motion of all joints at the samples, or None where there is none at one."""
+        return [curve[:, : self.setup.mech.n] for curve in curves]
+
+    def joints(self, points: Array, phases: Array, curves: list[Array]) -> tuple[list[Array], NDArray[np.bool_]]:
+        """Return the motion of all joints at some phases from that of the splines, and where there is one."""
+        return [curve[:, : self.setup.mech.n] for curve in curves], np.ones(len(phases), dtype=bool)
+
+    def motion(self, x: Array) -> BSpline:
+        """Return the motion of all joints as a spline."""
+        spline, names = self.spline(x), self.setup.mech.names
+        return spline.replace(control_points=spline.control_points[:, : len(names)], names=names)
 
     def _fill(self, tree: Linkage, rows: Rows, tau: Array, columns: Array) -> bool:
         """Fill the torques of a motion and their derivatives; tell whether all are finite."""
@@ -287,14 +305,18 @@ def _gauss(knots: Array, degree: int, pieces: int) -> tuple[Array, Array]:
 
 
 def inverse_of(setup: Setup, *arguments: Any) -> Inverse:
-    """Return the inverse transcription that fits the mechanism."""
+    """Return the inverse transcription that fits the mechanism and what is on splines."""
+    if setup.freedoms is not None:
+        from cstormpy.optimal.freedoms import FreeInverse
+
+        return FreeInverse(setup, *arguments)
     return Inverse(setup, *arguments) if setup.loops is None else ClosedInverse(setup, *arguments)
 
 
 class ClosedInverse(Inverse):
     """The inverse transcription of a mechanism with loops; the parameters are those of `Inverse`."""
 
-    def evaluate(self, x: Array) -> InverseEvaluation | None:
+    def evaluate(self, x: Array) -> ClosedEvaluation | None:
         """Return the motion, or None where a number is not finite, or the loops cannot share its load."""
         found, loops = super().evaluate(x), self.setup.loops
         if found is None or loops is None:
@@ -305,10 +327,10 @@ class ClosedInverse(Inverse):
         if not (np.isfinite(to_motion).all() and np.isfinite(to_cut).all()):
             return None
         samples = replace(at, tau=shared.tau, multipliers=shared.multipliers)
-        return _ClosedEvaluation(self, samples, to_motion, found.curves, to_cut, shared)
+        return ClosedEvaluation(self, samples, to_motion, found.curves, to_cut, shared)
 
 
-class _ClosedEvaluation(InverseEvaluation):
+class ClosedEvaluation(InverseEvaluation):
     """A motion of all joints of a closed mechanism; `columns` are of torques and multipliers, (N, 3, n + m, n)."""
 
     def __init__(

@@ -73,7 +73,7 @@ class LoopForces:
         matrix[:, n:, :n] = A[:, rest]
         matrix[:, :n, n:] = np.swapaxes(A[:, rest], 1, 2)
         right = np.concatenate([load, np.zeros((len(q), len(rest)))], axis=1)
-        both = _solved(matrix, right[..., None])[..., 0]  # (b)
+        both = solved(matrix, right[..., None])[..., 0]  # (b)
         multipliers[:, rest] = both[:, n:]
         return Shared(found, self.motors * both[:, :n], multipliers, both[:, :n], matrix)
 
@@ -90,7 +90,7 @@ class LoopForces:
         right[:, :n, :n] -= np.einsum("sk,skij->sij", at.multipliers, slopes)
         right[:, :n, 3 * n :] = -np.swapaxes(at.closure.A[:, cut], 1, 2)
         right[:, n:, :n] = -np.einsum("skij,si->skj", slopes[:, rest], at.w)
-        both = right if at.matrix is None else _solved(at.matrix, right)  # (c)
+        both = right if at.matrix is None else solved(at.matrix, right)  # (c)
         whole = np.zeros((count, n + m, 3 * n + len(cut)))
         whole[:, :n] = self.motors[:, None] * both[:, :n]
         whole[:, n + rest] = both[:, n:]
@@ -104,13 +104,13 @@ class LoopForces:
         right = np.zeros((count, n + len(rest), load.shape[-1]))
         right[:, :n] = load - np.einsum("smnk,sm->snk", dA, at.multipliers)
         right[:, n:] = -np.einsum("smnk,sn->smk", dA[:, rest], at.w)
-        both = right if at.matrix is None else _solved(at.matrix, right)  # (c)
+        both = right if at.matrix is None else solved(at.matrix, right)  # (c)
         whole = np.zeros((count, n + m, right.shape[-1]))
         whole[:, :n], whole[:, n + rest] = self.motors[:, None] * both[:, :n], both[:, n:]
         return whole
 
 
-def _solved(matrix: Array, right: Array) -> Array:
+def solved(matrix: Array, right: Array) -> Array:
     """Return the solutions, NaN where a posture is singular."""
     try:
         return np.asarray(np.linalg.solve(matrix, right), dtype=np.float64)

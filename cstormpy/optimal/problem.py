@@ -21,6 +21,7 @@ from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.cuts import loop_forces, read_cuts
 from cstormpy.optimal.design import read_design
+from cstormpy.optimal.freedoms import Clearance, read_freedoms
 from cstormpy.optimal.inverse import inverse_of
 from cstormpy.optimal.joints import mask_of
 from cstormpy.optimal.loads import read_base, read_loads
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from cstormpy.optimal.stages import Stage
     from cstormpy.optimal.starts import Progressed
 
-TRANSCRIPTIONS = ("auto", "inverse", "shooting")
+TRANSCRIPTIONS = ("auto", "inverse", "freedoms", "shooting")
 
 STEPS = 500
 """Fewest integration steps unless they are given."""
@@ -134,6 +135,9 @@ class Problem(metaclass=ArgumentNames):
         Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given.
     transcription : {"auto", "inverse", "shooting"}
         *inverse*: every joint on a spline, and the torque of a joint without motor is zero.
+        *freedoms*: of a mechanism with loops as many joints on splines as it has freedoms, motors first; the others
+        follow from the posture at the start, and the motion keeps away from singular postures. The ends say what
+        holds of the joints on splines alone.
         *shooting*: see `mech`. "auto" shoots where a joint has no motor, and there are no loops.
     samples : int or sequence of floats
         Inverse: how many phases, both ends included, or which, at which limits are asked first; where they are
@@ -236,15 +240,17 @@ class Problem(metaclass=ArgumentNames):
             term.check(mech)
         self.design = read_design(mech, o.design)
         unforced = bool(mech.actuated_mask.all()) or bool(mech.loops)
-        self.inverse = o.transcription == "inverse" or (o.transcription == "auto" and unforced)
-        on_splines = np.ones(mech.n, dtype=bool) if self.inverse else mech.actuated_mask
-        self.driven: Indices = np.flatnonzero(on_splines)
-        if not len(self.driven):
-            raise InvalidValue("problem: no joint of the mechanism has a motor, so that there is nothing to choose")
+        self.inverse = o.transcription in ("inverse", "freedoms") or (o.transcription == "auto" and unforced)
         self.low_duration, self.duration_guess, self.high_duration, self.free_duration = read_duration(o.duration)
         self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
         for name, state in (("start", self.start), ("end", self.end)):
             say_degrees(mech.freedoms, mech.names, state.rows[0].tolist(), name)
+        self.cuts = read_cuts(mech, o.cuts)
+        self.freedoms = read_freedoms(self) if o.transcription == "freedoms" else None
+        free = np.ones(mech.n, dtype=bool) if self.freedoms is None else self.freedoms.mask
+        self.driven: Indices = np.flatnonzero(free if self.inverse else mech.actuated_mask)
+        if not len(self.driven):
+            raise InvalidValue("problem: no joint of the mechanism has a motor, so that there is nothing to choose")
         self.loads = read_loads(mech, o.loads)
         self.base = read_base(o.base, self.free_duration)
         if self.base is not None and self.design is not None and not self.inverse:
@@ -262,7 +268,6 @@ class Problem(metaclass=ArgumentNames):
         self.turns = [TurnLimit(mech)] if mech.largest_angles and isinstance(o.limits, str) else []
         for turn in self.turns:
             turn.refuse_outside({"start": self.start, "end": self.end})
-        self.cuts = read_cuts(mech, o.cuts)
         idle = self.inverse and not (mech.actuated_mask.all() and not mech.loops)
         self.degree = (5 if idle else 3) if o.degree is None else o.degree
         self.knots = read_knots(o.knots, o.points, self.degree)
@@ -286,6 +291,8 @@ class Problem(metaclass=ArgumentNames):
     @property
     def on_splines(self) -> NDArray[np.bool_]:
         """Which coordinates move along splines, (n,); others are integrated."""
+        if self.freedoms is not None:
+            return self.freedoms.mask
         return np.ones(self.mech.n, dtype=bool) if self.inverse else self.mech.active_mask
 
     def _setup(self) -> Setup:
@@ -312,6 +319,7 @@ class Problem(metaclass=ArgumentNames):
             moved=active[self.driven],
             loops=loops,
             design=self.design,
+            freedoms=self.freedoms,
         )
 
     @cached_property
@@ -338,7 +346,9 @@ class Problem(metaclass=ArgumentNames):
                 raise InvalidType(f"constraints[{k}]: expected a constraint, got {shown(constraint)}")
             constraint.check(self.mech)
         found = [*self.limits, *self.turns, *given]
-        if self.inverse and self.mech.loops:
+        if self.freedoms is not None:
+            found.append(Clearance(self.freedoms))
+        elif self.inverse and self.mech.loops:
             found += loop_constraints(self)
         elif self.inverse:
             found += without_motor(self.mech, self.collocation)

@@ -98,12 +98,12 @@ def read_limits(mech: Mechanism, limits: Any, on_splines: NDArray[np.bool_]) -> 
 
 
 def refuse_unknown_jerk(mech: Mechanism, asked: NDArray[np.bool_], on_splines: NDArray[np.bool_], what: str) -> None:
-    """Refuse to ask for the jerk of a joint that is integrated."""
+    """Refuse to ask for the jerk of a joint that is on no spline."""
     unknown = np.flatnonzero(asked & ~on_splines)
     if len(unknown):
         known = [name for name, known in zip(mech.names, on_splines, strict=True) if known]
         raise InvalidValue(
-            f"{what}: joint {mech.names[unknown[0]]!r} is integrated, so that its jerk is not known; "
+            f"{what}: joint {mech.names[unknown[0]]!r} is on no spline, so that its jerk is not known; "
             + (f"that of {', '.join(map(repr, known))} is" if known else "no joint's is, as none is on a spline")
         )
 

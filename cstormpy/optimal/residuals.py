@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cstormpy.loops.dynamics import closed_hybrid
+from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.joints import turning
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.transcription import Indices
@@ -40,11 +41,14 @@ def dense(problem: Problem, spline: BSpline, nodes: Samples, times: Array) -> Sa
     loads = [load for _, load in problem.loads]
     base = None if problem.base is None else problem.base.pair(times)
     if problem.inverse:
-        q, qd, qdd, qddd = (curve[:, :n] for curve in curves)
+        t = problem.transcription
+        assert isinstance(t, Inverse)
+        motion, fits = t.joints(spline.control_points, times / spline.duration, list(curves))
+        q, qd, qdd, qddd = motion
         tau, multipliers = mech.tree.inverse_dynamics(q, qd, qdd, wrench=loads, base=base), np.zeros((len(times), 0))
         if problem.setup.loops is not None:
             shared = problem.setup.loops.shared(q, tau, curves[2][:, n:], mech)
-            tau, multipliers = shared.tau, shared.multipliers
+            tau, multipliers = np.where(fits[:, None], shared.tau, np.nan), shared.multipliers
         channels, T = (q, qd, qdd, tau, qddd), spline.duration
         even, sizes = np.zeros(len(times)), problem.setup.sizes
         return Samples(mech, T, even, times, *channels, sizes, designed, multipliers)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.optimal.inverse import Inverse
 from cstormpy.optimal.kkt import kkt_residual
 from cstormpy.optimal.residuals import Excess, dense
 from cstormpy.optimal.samples import Array, Samples
@@ -113,14 +114,13 @@ class Solution:
 
     @cached_property
     def motion(self) -> BSpline:
-        """The motion of all joints; integrated ones on a quintic spline through their steps."""
-        mech = self.problem.mech
-        if self.problem.inverse:
-            joints = self.spline.control_points[:, : mech.n]
-            return self.spline.replace(control_points=joints, names=mech.names)
+        """The motion of all joints; those integrated, or following from others, on a spline through what they do."""
+        t = self.problem.transcription
+        if isinstance(t, Inverse):
+            return t.motion(self.x)
         at = self.samples
         through = BSpline.interpolate(at.t, at.q, degree=5)
-        return through.replace(names=mech.names)
+        return through.replace(names=self.problem.mech.names)
 
     def tau(self, t: float) -> Array:
         """Return the torques of the motors, (n_a,), at a time; zeros before the start and after the end."""

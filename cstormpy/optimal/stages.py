@@ -84,7 +84,7 @@ def guessed_points(problem: Problem) -> Array:
     A joint that is free at one end stays where it is at the other; at zero if both are free. Torques are zero. Of a
     mechanism with loops it is the closed motion nearest to that.
     """
-    if problem.mech.loops and problem.inverse:
+    if problem.mech.loops and problem.inverse and problem.freedoms is None:
         return closed_points(problem)
     first, last = problem.start.q[problem.driven], problem.end.q[problem.driven]
     first, last = np.where(np.isnan(first), last, first), np.where(np.isnan(last), first, last)

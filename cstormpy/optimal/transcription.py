@@ -24,6 +24,7 @@ from cstormpy.trajectory import BSpline, ControlPointMap, EndConditions
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
     from cstormpy.optimal.design import Design, Designed
+    from cstormpy.optimal.freedoms import Freedoms
     from cstormpy.optimal.loads import BaseMotion, Load
     from cstormpy.optimal.loop_forces import LoopForces
 
@@ -52,6 +53,7 @@ class Setup:
     moved: NDArray[np.bool_]  # which joints on splines move along them; the others have splines of torque
     loops: LoopForces | None = None  # of a closed mechanism
     design: Design | None = None
+    freedoms: Freedoms | None = None  # of a closed mechanism, where these alone are on splines
 
     @cached_property
     def sizes(self) -> Sizes:

@@ -141,6 +141,46 @@ def test_a_joint_that_turns_gains_a_turn_in_each_round():
     assert turned.period == pytest.approx(orbit.period, abs=1e-8)
 
 
+class Pump:
+    """Bring the energy of a mechanism to a wanted one: on the orbit of that energy the torque is nothing."""
+
+    def __init__(self, mech):
+        self.mech, self.gain, self.wanted = mech, 0.4, -2.0
+
+    def torque(self, t, q, qd):
+        kinetic, potential = self.mech.energy(q, qd)
+        return -self.gain * (kinetic + potential - self.wanted) * qd
+
+
+def test_the_orbit_of_a_controlled_mechanism_is_found():
+    """With Ė = −k (E − E₀) q̇² disturbances of the energy shrink by exp(−k ∮ q̇² dt) in a round."""
+    sim = simulation()
+    bd, mech = sim.blockdiagram(), cs.library.pendulum(1)
+    plant, controller = bd.HYBRIDDYNAMICS(mech, q0=[-1.0], name="plant"), bd.CONTROLLER(mech, Pump(mech), name="law")
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    orbit = sim.periodic_orbit(bd, settle=10.0, watch=["law.tau"])
+    assert orbit.stable and not orbit.forced
+    assert sum(mech.energy(orbit.x[:1], orbit.x[1:])) == pytest.approx(-2.0, abs=1e-9)
+    assert np.abs(orbit.out.signal("law.tau")).max() < 1e-8
+    squares = np.trapezoid(orbit.out.x[:, 1] ** 2, orbit.out.t)
+    np.testing.assert_allclose(orbit.multipliers, [math.exp(-0.4 * squares)], rtol=1e-4)
+
+
+def test_time_that_multiplies_what_is_zero_is_seen():
+    """A child on a swing, which pumps by time: at rest nothing moves, but the diagram depends on time."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    x, v = bd.INTEGRATOR(0.0, name="x"), bd.INTEGRATOR(0.0, name="v")
+    force = bd.FUNCTION(lambda t, x, v: -(1.0 + 0.3 * np.cos(2.0 * t)) * x - 0.1 * v, nin=3)
+    bd.connect(bd.TIME(), force[0])
+    bd.connect(x, force[1])
+    bd.connect(v, force[2], x)
+    bd.connect(force, v)
+    with pytest.raises(InvalidValue, match="depends on time"):
+        sim.periodic_orbit(bd, settle=5.0)
+
+
 def test_states_that_add_up_or_go_where_they_will_need_not_come_back():
     sim = simulation()
     bd = sim.blockdiagram()

@@ -92,6 +92,16 @@ def test_blend_is_the_formula():
     assert controller.laws.laws["l1"].started == [(2.0, pytest.approx(HANGING))]
 
 
+def test_a_law_that_leaves_its_first_phase_at_once_is_swapped_in_without_a_jump():
+    """The step was taken from the phase that the law begins in, and the torque jumped as it went on to the next one."""
+    law = Phased(MECH)
+    controller = running(Controller(MECH, {**steady(1.0), "phased": law}, blend=0.2))
+    assert law.margin(2.0, HANGING, REST) < 0.0 and controller.test_output(HANGING, REST, t=1.0)[0] == 1.0
+    controller.select("phased")
+    assert controller.test_output(HANGING, REST, t=2.0)[0] == pytest.approx(1.0)
+    assert law.mode == 1 and law.switched[0] == 2.0 and controller.laws.left(2.0, HANGING, REST) == 1.0
+
+
 def test_a_swap_within_a_blend_goes_on_from_the_torque_that_is_there():
     controller = running(Controller(MECH, steady(0.0, 8.0, -2.0), blend=0.2))
     controller.test_output(HANGING, REST, t=0.0)

@@ -10,7 +10,7 @@ from running_laws import run, time_to_balance
 from cstormpy import control
 from cstormpy.errors import CstormError
 from cstormpy.mechanism import library
-from cstormpy.trajectory import BSpline
+from cstormpy.trajectory import BSpline, cubic
 
 UPRIGHT = np.array([np.pi / 2, 0.0])
 
@@ -314,13 +314,22 @@ def test_v_bounds_what_the_motion_still_costs(falling):
     assert cost == pytest.approx(value, rel=2e-3)
 
 
-def test_before_and_after_the_motion_its_ends_are_held(falling):
+def test_before_and_after_the_motion_its_ends_are_held_at_rest(falling):
+    """After a motion that brakes, the torque of its last moment went on for ever, and pulled the arm off its goal."""
     law = control.TVLQR(falling.mech, falling, t0=0.0, t1=falling.duration, limit=30.0)
-    q, qd = np.array([1.6, 0.1]), np.array([0.1, 0.0])
-    assert_close(law(-1.0, q, qd), law(0.0, q, qd), 0)
-    assert_close(law(falling.duration + 1.0, q, qd), law(falling.duration, q, qd), 0)
-    assert law.value(9.0, q, qd) == pytest.approx(law.value(falling.duration, q, qd))
     assert_close(law.torque(0.0, *(part.copy() for part in falling(0.0)[:2])), falling.torque(0.0), 1e-9)
+    arm, goal = library.planar_2r(), np.array([0.9, -0.4])
+    motion = cubic([0.1, 0.2], goal, 0.5)
+    follow = control.TVLQR(arm, motion, R=0.01)
+    assert_close(follow.K[-1], control.LQR(arm, goal, R=0.01).K, 1e-9)  # had no stiffness, as S was Q there
+    for t, at, k in ((-1.0, motion(0.0), 0), (0.6, goal, -1)):
+        assert_close(follow(t, at, np.zeros(2)), arm.gravity_load(at), 1e-12)
+        e = np.array([0.01, -0.02, 0.03, 0.1])
+        assert_close(follow(t, at + e[:2], e[2:]), arm.gravity_load(at) - follow.K[k] @ e, 1e-12)
+        assert follow.value(t, at + e[:2], e[2:]) == pytest.approx(e @ follow.S[k] @ e)
+    at_the_end = np.concatenate(motion.evaluate(motion.t1, 1))
+    states, _ = run(arm, follow, np.concatenate(motion.evaluate(0.0, 1)), 4.0)
+    assert np.abs(states[-1] - at_the_end).max() < 1e-6
 
 
 def test_a_torque_along_the_motion_may_be_given(falling):

@@ -71,6 +71,8 @@ def test_a_curve_of_an_integrator_is_shown_where_it_matters():
     """It goes to infinity along the axis, beside which nothing else was seen."""
     (axes,) = LinearModel.of([[0.0, 1.0], [0.0, -1.0]], [[0.0], [1.0]], [[1.0, 0.0]]).plot("nyquist").axes
     assert axes.get_xlim()[1] < 5.0 and np.abs(curve(axes)[0]).max() > 100.0
+    slow = LinearModel.of(*signal.tf2ss([3.0, 3.0], [1.0, 0.01, 0.0])[:3]).plot("nyquist", feedback=-1).axes[0]
+    assert slow.get_xlim()[1] < 6.0  # went to 1e5, with all about the point within a pixel
 
 
 def test_zeros_are_those_of_scipy():

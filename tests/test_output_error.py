@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import cstormpy as cs
 from cstormpy.errors import InvalidValue, NonFinite, UnknownName
@@ -247,3 +248,20 @@ def test_a_guess_whose_simulation_grows_beyond_all_numbers_is_told(recwarn):
     with pytest.raises(NonFinite, match="the mechanism that is given grows beyond all numbers"):
         cs.identify(guess, log, ["elbow.damping"], form="output", horizon=49)
     assert not recwarn.list
+
+
+@pytest.mark.slow
+def test_a_slide_that_rests_in_its_friction_is_identified():
+    """Its starts there seem to move nothing, so that their steps had no bound, and the search stopped at 1.13 kg."""
+    t, speed = np.linspace(0.0, 1.0, 51), 1e-3
+    tau = np.where(t < 0.5, 8.0 * np.sin(2.0 * np.pi * t), 0.0)
+
+    def rate(s, x):
+        return [x[1], (np.interp(s, t, tau) - 8.0 * x[1] - 3.0 * np.tanh(x[1] / speed)) / 2.0]
+
+    truth = solve_ivp(rate, (0.0, 1.0), [0.0, 0.0], "LSODA", t, rtol=1e-9, atol=1e-11)
+    joint = cs.Prismatic((1, 0, 0), damping=8.0, friction=3.0, friction_velocity=speed)
+    slide = cs.Mechanism([cs.Link("slide", joint=joint, mass=0.5)], gravity=(0, 0, 0))
+    log = {"t": t, "q": truth.y[:1].T, "tau": tau[:, None]}
+    found = cs.identify(slide, log, ["slide.mass"], form="output", horizon=10, max_step=2e-3)
+    assert found.success and found.mechanism.link("slide").mass == pytest.approx(2.0, abs=1e-4)

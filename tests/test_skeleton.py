@@ -207,3 +207,15 @@ def test_a_picture_of_what_is_no_length_has_odd_names_or_cannot_be_closed():
 def test_a_picture_tells_motors_from_joints_without():
     drawn, _ = picture(library.acrobot())
     assert [circle.get("fill") for circle in drawn.iter("{http://www.w3.org/2000/svg}circle")] == ["#fff", "#1b2330"]
+
+
+def test_a_plate_is_drawn_to_where_loops_hold_it():
+    """It was drawn to twice its centre of mass, past the legs that carry it."""
+    mech = library.three_rrr()
+    q, _ = mech.project(np.zeros(mech.n))
+    drawing = skeleton(mech).place(mech.forward_kinematics(q))
+    for loop in mech.loops:
+        for name, pose in ((loop.link_a, loop.pose_a), (loop.link_b, loop.pose_b)):
+            k = [link.name for link in mech.links].index(name)
+            at = (mech.forward_kinematics(q)[k] @ pose)[:3, 3]
+            assert min(np.linalg.norm(line[-1] - at) for line in drawing.lines[k]) < 1e-9

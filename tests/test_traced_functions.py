@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from own_laws import asserting, controlled
 from random_functions import random_function
+from scipy.interpolate import BSpline as Scipys
 from test_graph import machine_values
 
 from cstormpy.graph import Graph, SymbolicBranch
@@ -18,6 +19,7 @@ from cstormpy.graph.paths import on_all_ways
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.signals import numbers
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
+from cstormpy.trajectory import BSpline
 
 rng = np.random.default_rng(0)
 SAMPLES = np.vstack([rng.normal(size=(20, 3)) * 2, [[0, 0, 0], [1, -1, 0.5], [-0.5, 0.5, 0.5], [2, 0, -2]]])
@@ -116,6 +118,23 @@ def test_what_people_write_is_written_down(name):
     assert sum(sound) >= 20
     found = traced(space["f"])(SAMPLES)
     np.testing.assert_allclose(found[sound], np.array([y for y, right in zip(expected, sound, strict=True) if right]))
+
+
+@pytest.mark.parametrize("degree", [1, 3, 5])
+def test_a_curve_in_a_function_is_written_down(degree):
+    """A law that plays a `BSpline` was asked in Python, 60 times slower, and had no exact derivatives."""
+    curve = BSpline.clamped(rng.normal(size=(9, 2)), 3.0, degree=degree, t0=-1.0)
+    witness = Scipys(curve.knots, curve.control_points, degree)
+
+    def function(x):
+        q, qd, qdd = curve.evaluate(x[0])
+        return np.concatenate([q, qd, qdd, curve(x[1]), curve.rate(x[2])])
+
+    found = traced(function)(SAMPLES)
+    for x, y in zip(SAMPLES, found, strict=True):
+        asked = zip(x[[0, 0, 0, 1, 2]], (0, 1, 2, 0, 1), strict=True)
+        parts = [witness(np.clip(t, -1.0, 2.0), k) * (k == 0 or -1 <= t <= 2) for t, k in asked]
+        np.testing.assert_allclose(y, np.concatenate(parts), rtol=0, atol=1e-10)
 
 
 REFUSED = {

@@ -184,6 +184,9 @@ class LawSet:
             return
         before = self(t, q, qd, reference).copy()
         self._notes[k].start(t, q, qd)
+        for _ in self._each[k].modes:  # a law that would leave its first phase at once does so before the step is taken
+            if self._each[k].left(t, q, qd) < 0.0:
+                self._notes[k].switch(t, q, qd)
         step = before - self._each[k](t, q, qd, reference)
         self.active, self.since, self.until, self.step = k, t, t + self._blend, step
 

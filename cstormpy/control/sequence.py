@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
@@ -97,7 +98,9 @@ class Then(Law):
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques, (n_a,), of the law whose turn it is, within its own limit."""
-        return (self.first if self.mode == FIRST else self.second)(t - self.begun, q, qd, reference)
+        if self.mode == FIRST:  # a step of a solver may reach beyond the end
+            return self.first(np.minimum(t - self.begun, self.duration), q, qd, reference)
+        return self.second(t - self.begun, q, qd, reference)
 
     @property
     def ready(self) -> bool:

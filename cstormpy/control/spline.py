@@ -82,9 +82,9 @@ class _Along(Law):
         return follow.value(follow.t0, q, qd)
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
-        """Return the torques, (n_a,), at a time since the motion began; after its end those that hold it."""
+        """Return the torques, (n_a,), at a time since the motion began; after its end as at it."""
         follow = self._parts()[1]
-        return follow.torque(follow.t0 + t, q, qd)
+        return follow.torque(np.minimum(follow.t0 + t, follow.t1), q, qd)
 
 
 class SplineSwingUp(SwingUp):

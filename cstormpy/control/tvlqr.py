@@ -15,7 +15,7 @@ from cstormpy.arrays import Array
 from cstormpy.control.checked import Checked, once
 from cstormpy.control.goal import periods
 from cstormpy.control.law import Target
-from cstormpy.control.lqr import LQR, state_error, state_feedback, weights
+from cstormpy.control.lqr import LQR, regulator, state_error, state_feedback, weights
 from cstormpy.control.posture_law import PostureLaw, brought_near
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, shown
@@ -40,7 +40,8 @@ class TVLQR(PostureLaw):
         −dS/dt = Aᵀ S + S A − S B R⁻¹ Bᵀ S + Q
 
     with the exact linear models of the mechanism along the motion, to fourth order in the step. What the law does at a
-    time stands in a table, between whose rows it is interpolated. Before and after the motion its ends are held.
+    time stands in a table, between whose rows it is interpolated. Before and after the motion it holds the posture of
+    that end, at rest, by the torque that gravity and springs ask of the motors there.
 
     Of a closed mechanism, e is that of joints which loops leave free all along the motion, as many as there are
     freedoms, f of them; f is n for a mechanism without loops. Where constraints of rates leave more positions free, as
@@ -57,7 +58,8 @@ class TVLQR(PostureLaw):
     Q, R : optional
         Weights as for `LQR`.
     final : array_like, (2f, 2f), or LQR, optional
-        S at the end: a weight as Q, or the regulator that takes over; Q unless given.
+        S at the end: a weight as Q, or the regulator that takes over. Unless given that of
+        the posture at the end, with these weights; Q where no feedback holds it.
     t0, t1 : float, optional
         Beginning and end [s]; a spline has its own.
     steps : int, optional
@@ -136,12 +138,13 @@ class TVLQR(PostureLaw):
         self._turn, self._per_turn = (each[self._at] for each in periods(self.mech, q))
         self.Q = weights(np.repeat([10.0, 1.0], [k, size - k]) if Q is None else Q, size, "Q", definite=False)
         self.R = weights(R, len(self.motors), "R", definite=True)
-        end = final.S if isinstance(final, LQR) else self.Q if final is None else final
+        end = self._taken_over(q[-1], joints) if final is None else final.S if isinstance(final, LQR) else final
         self.final = weights(end, size, "final", definite=False)
         self.states = model.states
         self.S, self.K = self._gains(model.A, model.B)
         self._per_second = count / (self.t1 - self.t0)
         self._table = np.hstack([q[::2], qd[::2], ahead[::2], self.K.reshape(count + 1, -1)])
+        self._before, self._after = (self._held(row) for row in self._table[[0, -1]])
         self._cuts = (n, 2 * n, 2 * n + len(self.motors))
 
     def _along(self, motion: Any, tau: Any, times: Array, misfit: float) -> tuple[Array, Array, Array]:
@@ -170,6 +173,23 @@ class TVLQR(PostureLaw):
         rows = [function(tau, "tau", "time")(float(t)) for t in times]
         return q, qd, checks.array(rows, (len(times), len(self.motors)), "tau")
 
+    def _hold(self, q: Array) -> Array:
+        """Return the motor torques, (n_a,), that gravity and springs ask of a posture at rest."""
+        return self.mech.inverse_dynamics(q, 0.0 * q, 0.0 * q)[self.mech.actuated_mask]
+
+    def _held(self, row: Array) -> Array:
+        """Return the row of an end at rest in its posture."""
+        q, hold = row[: self.mech.n], self._hold(row[: self.mech.n])
+        return np.concatenate([q, 0.0 * q, hold, row[2 * len(q) + len(hold) :]])
+
+    def _taken_over(self, q: Array, joints: Any) -> Array:
+        """Return S of the regulator in the posture at the end; Q where no feedback holds it."""
+        model = self.mech.with_drive(active=()).linearize(q, 0.0 * q, self._hold(q), independent=joints)
+        try:
+            return regulator(model.A, model.B, self.Q, self.R, model.states)[0]
+        except InvalidValue:
+            return self.Q
+
     def _gains(self, A: Array, B: Array) -> tuple[Array, Array]:
         """Return S and K at every other of the samples of the linear model, which stand half a step apart."""
         S = np.empty((len(self.times), *self.Q.shape))
@@ -196,7 +216,8 @@ class TVLQR(PostureLaw):
     def _row(self, t: float) -> Array:
         k, s = self._place(t)
         first, second = self._table[k], self._table[k + 1]
-        return first + s * (second - first)
+        row = first + s * (second - first)
+        return np.where(t < self.t0, self._before, np.where(t > self.t1, self._after, row))
 
     def error(self, t: float, q: Array, qd: Array) -> Array:
         """Return e = (q − q_r(t), q̇ − q̇_r(t)), (2f,), with angles within half a turn, and balls by the shorter way."""

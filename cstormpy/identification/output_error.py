@@ -290,13 +290,27 @@ class _Search:
         s = self.stretches
         return np.asarray(s.weighs * (s.wanted - point.found) / sigma)
 
-    def _eliminated(self, point: _Point, sigma: Array, chart: bool) -> tuple[Array, Array, Any, Array]:
+    def _coasting(self, point: _Point) -> Array:
+        """Return the derivatives of what is found to the starts, as they are of motions without forces."""
+        s, n = self.stretches, point.ways.shape[1] // 2
+        passed = (s.t - s.t[:, :1])[:, :, None, None]
+        rate = np.broadcast_to(point.ways[:, None, n:], (*s.t.shape, n, point.ways.shape[2]))
+        return np.concatenate([point.ways[:, None, :n] + passed * rate, rate], axis=2)[:, :, : point.found.shape[2]]
+
+    def _eliminated(
+        self, point: _Point, sigma: Array, chart: bool, damping: float = 0.0
+    ) -> tuple[Array, Array, Any, Array]:
         """Return Jacobian and residuals of numbers or coordinates alone, what gives the starts their steps, and Q."""
         S, L, m = point.found.shape
         weight = (self.stretches.weighs / sigma)[..., None]
         X = (weight * point.to_start).reshape(S, L * m, -1)
         to_values = point.to_values @ self.bodies.rates(point.values) if chart else point.to_values
         J, r = (weight * to_values).reshape(S, L * m, -1), self._residuals(point, sigma).reshape(S, L * m, 1)
+        if damping:  # of starts by what they move without forces: in friction next to rest they seem to move nothing
+            most = np.sqrt(damping) * np.linalg.norm(weight * self._coasting(point), axis=(1, 2))
+            k = most.shape[1]
+            X = np.concatenate([X, most[:, :, None] * np.eye(k)], axis=1)
+            J, r = (np.concatenate([part, np.zeros((S, k, part.shape[2]))], axis=1) for part in (J, r))
         Q, R = np.linalg.qr(X)
         Qt = np.swapaxes(Q, 1, 2)
 
@@ -312,11 +326,12 @@ class _Search:
         damping = DAMPING
         value = float(np.sum(self._residuals(self.point, sigma) ** 2))
         for k in range(STEPS):
-            J, r, start_step, _ = self._eliminated(self.point, sigma, self.held)
-            scale = self._lengths(J, self.held)
-            triangle: Array = np.asarray(np.linalg.qr(np.column_stack([J / scale, r]), mode="r"))
             least, most = self._bounds()
+            shortened = damping > DAMPING  # a short step promises and gains little, wherever it is
             for _ in range(SHORTENED):
+                J, r, start_step, _ = self._eliminated(self.point, sigma, self.held, damping)
+                scale = self._lengths(J, self.held)
+                triangle: Array = np.asarray(np.linalg.qr(np.column_stack([J / scale, r]), mode="r"))
                 rows = np.vstack([triangle[:, :-1], np.sqrt(damping) * np.eye(len(scale))])
                 wanted = np.concatenate([triangle[:, -1], np.zeros(len(scale))])
                 # a step that is cut off at bounds would leave the others what they are beside the whole of it
@@ -328,15 +343,15 @@ class _Search:
                 there = np.inf if trial is None else float(np.sum(self._residuals(trial, sigma) ** 2))
                 if there < value:
                     break
-                damping *= GROWS**2
-                if promise <= max(GAIN * value, small):
+                if promise <= max(GAIN * value, small) and not shortened:
                     return True, f"converged after {k + 1} steps"
+                damping, shortened = damping * GROWS**2, True
             else:
                 return False, f"no step lowers the error after {k + 1} steps"
             assert trial is not None
             gained, value, self.point = value - there, there, trial
             damping = max(damping * (SHRINKS if gained > 0.5 * promise else GROWS), 1e-12)
-            if gained <= max(GAIN * value, small):
+            if gained <= max(GAIN * value, small) and not shortened:
                 return True, f"converged after {k + 1} steps"
         return False, f"not yet converged after {STEPS} steps"
 

@@ -1,9 +1,9 @@
 """The skeleton of a mechanism: what a drawing of it needs, and its forward kinematics in plain NumPy.
 
-A link is drawn as lines from its joint to the joints of its children; one that carries nothing is drawn to its frame
-where that lies off the joint (as Denavit-Hartenberg frames do), or else to twice its centre of mass, where a uniform
-rod would end. A link that has shapes is drawn as these are. All is kept in the frames of the links, so that a drawing
-moves it by the links' poses alone.
+A link is drawn as lines from its joint to the joints of its children and to where loops hold it. One that has neither
+is drawn to its frame where that lies off the joint (as Denavit-Hartenberg frames do), or else to twice its centre of
+mass, where a uniform rod would end. A link that has shapes is drawn as these are. All is kept in the frames of the
+links, so that a drawing moves it by the links' poses alone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from cstormpy.arrays import Array, real_array
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.linkage import Linkage
 from cstormpy.linkage.links import Link
+from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.view_direction import view
 
@@ -227,9 +228,11 @@ def skeleton(mech: Linkage) -> Skeleton:
         if p >= 0:
             children[p].append(i)
     scale = float(max(np.abs(starts).max(), np.abs(points).max(), *(np.abs(link.com).max() for link in links)))
-    lines = tuple(
-        _polylines(link, points[i], [starts[c] for c in children[i]], _SAME * scale) for i, link in enumerate(links)
-    )
+    same, held = _SAME * scale, _loop_points(mech)
+    ends = [[starts[c] for c in below] for below in children]
+    for i, link in enumerate(links):
+        ends[i] += [point for point in held[link.name] if np.linalg.norm(point - points[i]) > same]
+    lines = tuple(_polylines(link, points[i], ends[i], same) for i, link in enumerate(links))
     tips = tuple((i, lines[i][0][-1] if lines[i] else points[i]) for i in range(len(links)) if not children[i])
     roots = [i for i, p in enumerate(mech.parents) if p == _BASE and joints[i].symbol.stands]
     planar, right, up = view(mech, order)
@@ -260,6 +263,17 @@ def skeleton(mech: Linkage) -> Skeleton:
         reach=_reach(mech.parents, order, starts, points, drawn, joints) or 1.0,
         solids=solids,
     )
+
+
+def _loop_points(mech: Linkage) -> dict[str, list[Array]]:
+    """Return the points of each link at which loops hold it, in its frame."""
+    found: dict[str, list[Array]] = {link.name: [] for link in mech.links}
+    for loop in mech.loops:
+        if isinstance(loop, Loop):
+            for name, pose in ((loop.link_a, loop.pose_a), (loop.link_b, loop.pose_b)):
+                if name in found:
+                    found[name].append(pose[:3, 3])
+    return found
 
 
 def _moved(X: Array, points: Array) -> Array:

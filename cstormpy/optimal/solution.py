@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Excess", "Solution"]
 
+TOLD = 1e-3
+"""A table tells by how much a constraint is exceeded where it is by more than this part of what is allowed."""
+
 
 class Solution:
     """A motion of least cost, as far as it was found.
@@ -187,7 +190,7 @@ class Solution:
         if self._chosen:
             rows.insert(3, ("solver", f"{self.solver}: {self._chosen}"))
         rows += [(name, f"{value:.6g}") for name, value in self.parameters.items()]
-        exceeded = [e for e in self.excess if e.amount > 0.0]
+        exceeded = [e for e in self.excess if e.amount > 0.0 and e.relative > TOLD * self.feasibility]
         rows += [("exceeded by", repr(e)) for e in exceeded]
         missed = {e.kind for e in exceeded}
         kept = dict.fromkeys(e.kind for e in self.excess if e.kind not in missed)

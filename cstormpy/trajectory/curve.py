@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import entries, one_of, positive, whole_number
 from cstormpy.arrays import Array, is_single, real_number
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
+from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import Node, require_zero
 from cstormpy.trajectory import matrices
 from cstormpy.trajectory.basis import difference, evaluate, evaluate_one, evaluate_symbolic, spans
@@ -173,12 +174,15 @@ class Curve(Value):
     def _symbolic(self, time: Any, orders: list[int]) -> list[Any]:
         """Return the derivatives at a time that is a symbol; where one is to be refused, whoever asks says so."""
         p, last = self.degree, self.knots.size - self.degree - 2
+        knots, points = (
+            symbols(array) if type(array) is np.ndarray else array for array in (self.knots, self.control_points)
+        )
         held = np.clip(time, self.t0, self.t1)
         outside = np.abs(time - held) > ROUNDING * np.maximum(np.abs(self.t0), np.abs(self.t1))
         if self.outside == "refuse":
             require_zero(outside)
-        span = np.clip(self.knots.searchsorted(held, "right") - 1.0, float(p), float(last))
-        found = evaluate_symbolic(self.knots, p, self.control_points, span, held, min(max(orders), p))
+        span = np.clip(knots.searchsorted(held, "right") - 1.0, float(p), float(last))
+        found = evaluate_symbolic(knots, p, points, span, held, min(max(orders), p))
         still = np.zeros(self.n)
         return [still if r > p else np.where(outside, still, found[r]) if r else found[0] for r in orders]
 

@@ -25,6 +25,8 @@ _POINTS, _ABOUT, _FAR = 2001, 101, 10.0
 _BEYOND = 30.0
 #: A curve that leaves for infinity is shown up to so many times its middle size, and at least as far as this.
 _TIMES, _LEAST = 1.0, 2.0
+#: No farther than so many times the point where the closed loop swings, or the farthest point on the real axis.
+_NEAR, _PAST = 5.0, 3.0
 #: A pole decays or grows by no less than this part of its size, or a curve leaves for infinity.
 _NO_DECAY = 1e-6
 #: Free space about poles and zeros, as a part of what they span.
@@ -96,7 +98,7 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
             curve = response[:, i, j]
             axes.plot(curve.real, curve.imag, label=model.captions.get(source, source))
             size = float(np.abs(curve).max())
-            most = max(most, min(size, float(far[i, j])) if endless else size)
+            most = max(most, min(size, float(far[i, j]), _sight(curve)) if endless else size)
         look_at(axes, np.array([-most, most, 1j * most, -1j * most]), 0.05)
         axes.set(xlabel="real part", ylabel="imaginary part", title=model.captions.get(output, output))
         add_legend(axes, title="input")
@@ -107,6 +109,12 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
         point = "+1" if feedback == 1 else "−1"
         axes.annotate(point, (feedback, 0.0), (4, 6), textcoords="offset points", color="r")
     return panels[0].figure
+
+
+def _sight(curve: Array) -> float:
+    """Return how far a curve is looked at that leaves for infinity: where it is near 1, and crosses the real axis."""
+    crosses = np.flatnonzero(np.diff(np.sign(curve.imag)))
+    return max(_NEAR, _PAST * float(np.abs(curve[crosses]).max(initial=0.0)))
 
 
 def _poles(model: LinearModel) -> Any:

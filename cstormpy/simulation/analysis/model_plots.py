@@ -111,7 +111,7 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
     return panels[0].figure
 
 
-def _sight(curve: Array) -> float:
+def _sight(curve: NDArray[np.complex128]) -> float:
     """Return how far a curve is looked at that leaves for infinity: where it is near 1, and crosses the real axis."""
     crosses = np.flatnonzero(np.diff(np.sign(curve.imag)))
     return max(_NEAR, _PAST * float(np.abs(curve[crosses]).max(initial=0.0)))

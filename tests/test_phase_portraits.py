@@ -73,6 +73,20 @@ def test_other_states_stand_still_in_the_field():
     np.testing.assert_allclose(rests(figure)["centre"], [(1.0, 2.0)])  # z stays wherever it is
 
 
+def test_blocks_with_modes_are_in_those_in_which_a_run_begins():
+    """ẍ = −x + sign x, by a RELAY, rests at ±1, on either side in the mode of that side."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    x, v, relay, force = bd.INTEGRATOR(0.5, name="x"), bd.INTEGRATOR(name="v"), bd.RELAY(0, 0, 1, -1), bd.SUM("+-")
+    bd.connect(x, relay, force[1])
+    bd.connect(relay, force[0])
+    bd.connect(force, v)
+    bd.connect(v, x)
+    found = rests(sim.phase_portrait(bd, xlim=(-2.1, 2.2), ylim=(-1.1, 1.2)))
+    assert set(found) == {"centre"}
+    np.testing.assert_allclose(found["centre"], [(-1.0, 0.0), (1.0, 0.0)], atol=1e-8)
+
+
 def test_where_there_is_no_rate_the_field_is_empty(caplog):
     def force(x, v):
         if x < 0.0:

@@ -398,6 +398,8 @@ class Analysis:
     ) -> Any:
         """Draw where the states of a diagram go in the plane of two of them, and where they rest; return the figure.
 
+        At each place blocks with modes, as a RELAY or a law with phases, are in those in which a run begins there.
+
         Parameters
         ----------
         bd : BlockDiagram
@@ -410,7 +412,8 @@ class Analysis:
         T : float
             How long these are [s].
         start : optional
-            The other states, which stand still in the field but not in the runs, as in `run`.
+            The other states, which stand still in the field but not in the runs, as in `run`; of one that was saved the
+            continuous ones.
         t : float
             The time of the field.
         **options

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,22 @@ from cstormpy.arguments import positive
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import saved_with, started
-from cstormpy.simulation.analysis.model import Jacobians, make_model
+from cstormpy.simulation.analysis.analysis_start import first_state, started
+from cstormpy.simulation.analysis.model import make_model
 from cstormpy.simulation.named_states import numbers, phase_planes, state_places
-from cstormpy.simulation.saved_state import SavedState, opened
+from cstormpy.simulation.saved_state import opened
 from cstormpy.simulation.units import mechanisms_of, units_of
+from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
+_WHO = "phase_portrait"
 #: Rates are computed at so many places along each axis, and lines drawn so close to each other.
 _POINTS, _DENSITY = 40, 1.2
 #: So many samples of a run are a smooth line.
 _SAMPLES = 1000
 #: Newton's steps to a point of rest at most, and rates that are none, as a part of the largest in the picture.
 _STEPS, _NONE = 50, 1e-10
+#: The part of the picture by which a point is moved for a difference.
+_MOVED = 1e-6
 #: Points of rest are one within this part of the picture.
 _TOGETHER = 1e-6
 #: An eigenvalue neither decays nor grows by less than this part of its size.
@@ -43,27 +48,18 @@ def phase_portrait(
 ) -> Any:
     """Return the figure of a phase portrait; see `Simulation.phase_portrait`."""
     ends = [_axis(limits, name) for name, limits in (("xlim", xlim), ("ylim", ylim))]
-    begins, lasting, base = _starts(starts), positive(T, "phase_portrait: T"), opened(start)
-    with started(sim, bd, base, float(numbers(t, 1, "phase_portrait: t")[0]), "phase_portrait") as (
-        diagram,
-        _,
-        t,
-        state,
-    ):
-        for block, _ in diagram.closed:
-            raise InvalidValue(
-                f"phase_portrait: block {block.name!r} is a mechanism with loops, which other states would open"
-            )
-        places = _plane(bd, x, y)
-        diagram.freeze()
-        field = _field(diagram, t, state, places, ends)
-        resting = _points_of_rest(make_model(diagram, [], []), t, state, places, ends, field)
+    begins, lasting, base = _starts(starts), positive(T, f"{_WHO}: T"), opened(start)
+    refuse_no_diagram(bd, _WHO)
+    compile_diagram(bd)
+    state = first_state(bd, base, _WHO)
+    places = _plane(bd, x, y)
+    with _Rates(sim, bd, state, float(numbers(t, 1, f"{_WHO}: t")[0]), places) as rates:
+        field = _field(rates, ends)
+        resting = _points_of_rest(rates, ends, field)
     ways, smooth = [], {} if {"dt", "max_step"} & set(options) else {"max_step": lasting / _SAMPLES}
     for begin in begins:
-        there = state.copy()
-        there[places] = begin
-        from_there = saved_with(bd, base, there) if isinstance(base, SavedState) else there
-        out = sim.run(bd, T=lasting, start=from_there, **{"live": False, "threaded": True, **smooth, **options})
+        there = rates.placed(begin)
+        out = sim.run(bd, T=lasting, start=there, **{"live": False, "threaded": True, **smooth, **options})
         ways.append(out.x[:, places])
     units = units_of(mechanisms_of(bd.blocklist), [], [], [])
     labels = [f"{name} [{units[name]}]" if name in units else name for name in (bd.statenames[k] for k in places)]
@@ -72,94 +68,145 @@ def phase_portrait(
 
 def _axis(limits: Any, name: str) -> Array:
     """Return the places along an axis."""
-    span = real_array(limits, f"phase_portrait: {name}", (2,))
+    span = real_array(limits, f"{_WHO}: {name}", (2,))
     if not span[0] < span[1]:
-        raise InvalidValue(f"phase_portrait: {name}: expected the lesser number first, got {span[0]:g} and {span[1]:g}")
+        raise InvalidValue(f"{_WHO}: {name}: expected the lesser number first, got {span[0]:g} and {span[1]:g}")
     return np.linspace(span[0], span[1], _POINTS)
 
 
 def _starts(starts: Any) -> Array:
     """Return where runs begin in the plane, (k, 2)."""
     if not isinstance(starts, Iterable):
-        raise InvalidType(f"phase_portrait: starts: expected pairs of numbers, as [(1, 0)], got {shown(starts)}")
+        raise InvalidType(f"{_WHO}: starts: expected pairs of numbers, as [(1, 0)], got {shown(starts)}")
     pairs = list(starts)
-    return real_array(pairs, "phase_portrait: starts", (len(pairs), 2)) if pairs else np.zeros((0, 2))
+    return real_array(pairs, f"{_WHO}: starts", (len(pairs), 2)) if pairs else np.zeros((0, 2))
 
 
 def _plane(bd: Any, x: Any, y: Any) -> list[int]:
     """Return where the two states of the plane stand."""
     names = list(bd.statenames)
     if len(names) < 2:
-        raise InvalidValue(f"phase_portrait: a plane is of two states; the diagram has {len(names)}")
+        raise InvalidValue(f"{_WHO}: a plane is of two states; the diagram has {len(names)}")
     places = []
     for name, otherwise, axis in zip((x, y), phase_planes(names)[0], "xy", strict=True):
-        at = state_places(bd, otherwise if name is None else name, f"phase_portrait: {axis}")
+        at = state_places(bd, otherwise if name is None else name, f"{_WHO}: {axis}")
         if len(at) > 1:
             called = [names[k] for k in at]
-            raise InvalidValue(f"phase_portrait: {axis}: name one state of {', '.join(called)}")
+            raise InvalidValue(f"{_WHO}: {axis}: name one state of {', '.join(called)}")
         places += at
     if places[0] == places[1]:
-        raise InvalidValue(f"phase_portrait: x and y are both {names[places[0]]}; name two states")
+        raise InvalidValue(f"{_WHO}: x and y are both {names[places[0]]}; name two states")
     return places
 
 
-def _field(diagram: Any, t: float, state: Array, places: list[int], ends: list[Array]) -> Array:
+class _Rates:
+    """The rates of a diagram where runs begin in a plane: with its blocks in the modes in which they begin there.
+
+    Within ``with``.
+    """
+
+    def __init__(self, sim: Any, bd: Any, state: Array, t: float, places: list[int]) -> None:
+        self.sim, self.bd, self.state, self.t, self.places = sim, bd, state, t, places
+        self._stack = contextlib.ExitStack()
+        #: The diagram as it begins anywhere, None where it has modes.
+        self._same: Any = None
+
+    def __enter__(self) -> _Rates:
+        """Begin in the given state, and see whether there are modes."""
+        diagram, simstate, _, _ = self._stack.enter_context(started(self.sim, self.bd, self.state, self.t, _WHO))
+        for block, _ in diagram.closed:
+            self._stack.close()
+            raise InvalidValue(f"{_WHO}: block {block.name!r} is a mechanism with loops, which other states would open")
+        if simstate.crossing_detectors:
+            self._stack.close()
+        else:
+            diagram.freeze()
+            self._same = diagram
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """End what was begun."""
+        self._stack.close()
+
+    @contextlib.contextmanager
+    def begun(self, point: Array) -> Iterator[Any]:
+        """Yield the diagram as it begins in a point of the plane."""
+        if self._same is not None:
+            yield self._same
+            return
+        with started(self.sim, self.bd, self.placed(point), self.t, _WHO) as (diagram, _, _, _):
+            diagram.freeze()
+            yield diagram
+
+    def placed(self, point: Array) -> Array:
+        """Return the whole state of a point."""
+        whole = self.state.copy()
+        whole[self.places] = point
+        return whole
+
+    def there(self, point: Array) -> Array:
+        """Return all rates where a run begins in a point."""
+        with self.begun(point) as diagram:
+            return np.array(diagram.derivative(self.t, self.placed(point)))
+
+
+def _field(rates: _Rates, ends: list[Array]) -> Array:
     """Return the rates of both states in the plane, (ny, nx, 2), the others standing still; NaN where there is none."""
-    field, there = np.full((_POINTS, _POINTS, 2), np.nan), state.copy()
-    failure = None
+    field, failure = np.full((_POINTS, _POINTS, 2), np.nan), None
     for j, i in np.ndindex(field.shape[:2]):
-        there[places] = ends[0][i], ends[1][j]
         try:
-            field[j, i] = diagram.derivative(t, there)[places]
+            field[j, i] = rates.there(np.array([ends[0][i], ends[1][j]]))[rates.places]
         except CstormError as error:  # as beyond what a block has a value for
             failure = error
     if failure is not None:
         if np.isnan(field).all():
             raise failure
-        notice(f"phase_portrait: parts of the plane are left empty: {failure}")
+        notice(f"{_WHO}: parts of the plane are left empty: {failure}")
     if not np.nan_to_num(field).any():
         raise InvalidValue(
-            "phase_portrait: neither of the two states moves anywhere in the plane while the others stand still; name "
-            "a position and its rate"
+            f"{_WHO}: neither of the two states moves anywhere in the plane while the others stand still; name a "
+            "position and its rate"
         )
     return field
 
 
-def _points_of_rest(
-    model: Any, t: float, state: Array, places: list[int], ends: list[Array], field: Array
-) -> dict[str, list[Array]]:
+def _points_of_rest(rates: _Rates, ends: list[Array], field: Array) -> dict[str, list[Array]]:
     """Return the points of the plane where all states rest, by their kind, found from where both rates change sign."""
-    spans = np.array([np.ptp(end) for end in ends])
+    spans, most = np.array([np.ptp(end) for end in ends]), np.nanmax(np.abs(field), axis=(0, 1))
     found: dict[str, list[Array]] = {}
     for j, i in np.ndindex(_POINTS - 1, _POINTS - 1):
         corners = field[j : j + 2, i : i + 2].reshape(4, 2)
         if not ((corners.min(axis=0) <= 0.0) & (corners.max(axis=0) >= 0.0)).all():
             continue
         begin = np.array([ends[0][i : i + 2].mean(), ends[1][j : j + 2].mean()])
-        point, there = _newton(model, t, state, places, begin, np.nanmax(np.abs(field), axis=(0, 1)))
-        if there is None or any((np.abs(p - point) < _TOGETHER * spans).all() for ps in found.values() for p in ps):
-            continue
-        if all(end[0] <= p <= end[-1] for end, p in zip(ends, point, strict=True)):
-            found.setdefault(_kind(there.A), []).append(point)
+        with contextlib.suppress(CstormError):
+            point = _newton(rates, begin, spans, most)
+            if point is None or any((np.abs(p - point) < _TOGETHER * spans).all() for ps in found.values() for p in ps):
+                continue
+            if all(end[0] <= p <= end[-1] for end, p in zip(ends, point, strict=True)):
+                with rates.begun(point) as diagram:
+                    A = make_model(diagram, [], []).jacobians(rates.t, rates.placed(point), np.zeros(0)).A
+                found.setdefault(_kind(A), []).append(point)
     return found
 
 
-def _newton(
-    model: Any, t: float, state: Array, places: list[int], begin: Array, most: Array
-) -> tuple[Array, Jacobians | None]:
-    """Return where Newton's method ends from a point of the plane, and the model there, None where nothing rests."""
-    x = state.copy()
-    x[places] = begin
-    try:
+def _newton(rates: _Rates, begin: Array, spans: Array, most: Array) -> Array | None:
+    """Return where Newton's method ends from a point of the plane, None where nothing rests."""
+    point, places = begin.copy(), rates.places
+    with rates.begun(begin) as diagram:
         for _ in range(_STEPS):
-            there = model.jacobians(t, x, np.zeros(0))
-            if (np.abs(there.rate[places]) <= _NONE * most).all():
-                rests = (np.abs(there.rate) <= _NONE * max(1.0, float(most.max()))).all()
-                return x[places], there if rests else None
-            x[places] -= np.linalg.lstsq(there.A[np.ix_(places, places)], there.rate[places], rcond=None)[0]
-    except (CstormError, np.linalg.LinAlgError):
-        pass
-    return x[places], None
+            rate = diagram.derivative(rates.t, rates.placed(point))[places].copy()
+            if (np.abs(rate) <= _NONE * most).all():
+                break
+            moved = (point + side * _MOVED * step for step in np.diag(spans) for side in (1.0, -1.0))
+            sides = [diagram.derivative(rates.t, rates.placed(m))[places].copy() for m in moved]
+            slopes = np.stack([(sides[0] - sides[1]) / spans[0], (sides[2] - sides[3]) / spans[1]], axis=1)
+            point -= np.linalg.lstsq(slopes / (2.0 * _MOVED), rate, rcond=None)[0]
+            if not (np.abs(point - begin) <= spans).all():
+                return None
+        else:
+            return None
+    return point if (np.abs(rates.there(point)) <= _NONE * max(1.0, float(most.max()))).all() else None
 
 
 def _kind(A: Array) -> str:

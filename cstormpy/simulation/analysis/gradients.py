@@ -113,17 +113,29 @@ class Problem:
         Settings of the run.
     what : str
         Who asks, for messages.
+    directions : ndarray, (k, n), optional
+        How the start follows parameters that are states of which others depend; each moves alone unless given.
     """
 
-    def __init__(self, sim: Any, bd: Any, cost: Cost, parameters: Any, options: dict[str, Any], what: str) -> None:
+    def __init__(
+        self,
+        sim: Any,
+        bd: Any,
+        cost: Cost,
+        parameters: Any,
+        options: dict[str, Any],
+        what: str,
+        directions: Array | None = None,
+    ) -> None:
         refuse_no_diagram(bd, what)
         _known_options(sim, options, what)
         compile_diagram(bd)
-        self.sim, self.bd, self.what = sim, bd, what
+        self.sim, self.bd, self.what, self.directions = sim, bd, what, directions
         self.start = opened(options.pop("start", None))
         self.watch = _ports(find_signals(bd, options.pop("watch", ()), f"{what}: watch"))
         self.settings = _settings(told_with_options(sim.options.data, options), what)
-        self.parameters = Parameters(bd, parameters, first_state(bd, self.start, what))
+        begin = first_state(bd, self.start, what)
+        self.parameters = Parameters(bd, parameters, begin, open_loops=directions is not None)
         for e in self.parameters.entries:
             if e.attribute in getattr(type(e.block), "whole_numbers", ()):
                 raise InvalidValue(
@@ -171,7 +183,7 @@ class Problem:
         try:
             trajectory = follow(
                 self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
-                self.times,
+                self.times, self.directions,
             )  # fmt: skip
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why

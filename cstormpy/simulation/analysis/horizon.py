@@ -48,6 +48,7 @@ def follow(
     start: Array | SavedState,
     from_blocks: bool,
     times: Array | None,
+    directions: Array | None = None,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -65,11 +66,15 @@ def follow(
         Whether the start is where the blocks begin, and follows their numbers.
     times : ndarray, optional
         Ends of the steps; those of the fixed step of the settings unless given.
+    directions : ndarray, (k, n), optional
+        How the start follows the parameters, where they do not say it themselves.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
         run.resumed = isinstance(start, SavedState)
         run.prepare(parameters, find_signals(bd, watch), from_blocks, sim.engine, times)
+        if directions is not None:
+            run.dx = directions.copy()
         run.begin(t, x, 0.0)
         run.stand_at_bounds(x)
         run.crossings.before = [None] * len(run.crossings.detectors)

@@ -349,7 +349,7 @@ def linearize(
             j = replace(j, A=over.A, B=over.B, C=over.C, D=over.D, y=over.y, rate=over.rate)
             sampled, point = over.sampled, np.concatenate([state, over.z])
         states = (*bd.statenames, *sampled)
-        kept, follow = _on_the_manifold(diagram, state, len(states))
+        kept, follow = on_the_manifold(diagram.closed, state, len(states))
         return LinearModel(
             A=(j.A @ follow)[kept],
             B=j.B[kept, columns],
@@ -392,10 +392,10 @@ def captions_of(bd: Any, signals: Iterable[Signal]) -> dict[str, str]:
     return found
 
 
-def _on_the_manifold(diagram: Any, state: Array, count: int) -> tuple[NDArray[np.intp], Array]:
+def on_the_manifold(closed: Iterable[tuple[Any, slice]], state: Array, count: int) -> tuple[NDArray[np.intp], Array]:
     """Return which states are independent where mechanisms are closed, and the matrix by which all follow these."""
     kept, follow = np.ones(count, dtype=bool), np.eye(count)
-    for block, part in diagram.closed:
+    for block, part in closed:
         chosen, joints = block.tangent(state[part])
         places = part.start + chosen
         kept[part] = False

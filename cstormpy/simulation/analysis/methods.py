@@ -332,7 +332,7 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-            Without sampled blocks, and without mechanisms with loops.
+            Without sampled blocks.
         period : float, optional
             The period [s] of a diagram that depends on time; of others a first guess.
         start : optional

@@ -2,7 +2,8 @@
 
 A run of one period takes states x to P(x, T), and carries the derivatives of P to x, through events on the way. States
 on an orbit are solutions of P(x, T) = x + a, where a is what a state gains in each round, as an angle that turns. The
-eigenvalues of P's derivative there are the orbit's Floquet multipliers.
+eigenvalues of P's derivative there are the orbit's Floquet multipliers. Of a mechanism with loops those states are
+looked for that are independent, and the others follow.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ from cstormpy.errors import CstormError, DiagramError, InvalidValue
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with, started
 from cstormpy.simulation.analysis.gradients import Problem
+from cstormpy.simulation.analysis.linear import on_the_manifold
 from cstormpy.simulation.analysis.model_plots import complex_planes, draw_unit_circle, look_at
 from cstormpy.simulation.analysis.trimming import idle_states
-from cstormpy.simulation.named_states import numbers, phase_planes, state_places
+from cstormpy.simulation.named_states import continuous_parts, numbers, phase_planes, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
+from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 #: Settings of runs of one period, where nothing else is said.
 _SETTINGS = {"solver": "DOP853", "rtol": 1e-10, "atol": 1e-12}
@@ -168,12 +171,17 @@ class _Return:
         self, sim: Any, bd: Any, start: Any, advance: Any, forced: Any, span: float, options: dict[str, Any]
     ) -> None:
         self.sim, self.bd, self.start, self.options = sim, bd, start, options
-        self.x = first_state(bd, start, "periodic_orbit")
+        #: Mechanisms with loops, and where their states stand: the others follow those that are independent.
+        self.closed = [
+            (b, slice(at[0], at[-1] + 1)) for b, at in continuous_parts(bd) if at and getattr(b, "closed", False)
+        ]
+        self.x = self._shut(first_state(bd, start, "periodic_orbit"))
+        self.kept, _ = on_the_manifold(self.closed, self.x, self.x.size)
         timed = _depends_on_time(sim, bd, start, span)
         self.forced = timed if forced is None else flag(forced, "periodic_orbit: forced")
         self.gain, ways = _gains(bd, advance)
         #: States that are looked for; the others go where they will.
-        self.free = np.setdiff1d(np.arange(self.x.size), ways)
+        self.free = np.setdiff1d(self.kept, ways)
         if not self.free.size:
             raise InvalidValue("periodic_orbit: no state is left that could come back to where it was")
         self.scale = np.ones(self.x.size)
@@ -183,11 +191,30 @@ class _Return:
         problem = Problem(
             self.sim, self.bd, lambda out: out.x[-1], [self.bd.statenames[k] for k in self.free],
             {**self.options, "T": period, "start": self.begun(x)}, "periodic_orbit",
+            self._following(x).T if self.closed else None,
         )  # fmt: skip
         run = problem.trajectory(x[self.free])
         slope, missing = run.dx[-1].T[self.free], (run.x[-1] - x - self.gain)[self.free]
         to_period = np.zeros((self.free.size, 0)) if self.forced else run.rate[self.free, None]
         return _Round(x, period, missing, slope, np.hstack([slope - np.eye(self.free.size), to_period]), run.x)
+
+    def _following(self, x: Array) -> Array:
+        """Return the matrix (n, k) by which all states follow those that are looked for."""
+        kept, follow = on_the_manifold(self.closed, x, x.size)
+        if not np.array_equal(kept, self.kept):
+            follow = follow @ np.linalg.inv(follow[self.kept])
+        return follow[:, np.isin(self.kept, self.free)]
+
+    def moved(self, x: Array, step: Array) -> Array:
+        """Return a state with those that are looked for moved, and others following them."""
+        return self._shut(x + self._following(x) @ step)
+
+    def _shut(self, x: Array) -> Array:
+        """Return a state with loops that are nearly closed closed."""
+        there = x.copy()
+        for block, part in self.closed:
+            there[part] = block.projected(there[part])
+        return there
 
     def begun(self, x: Array) -> Array | SavedState:
         """Return the start of a run with other states."""
@@ -223,6 +250,8 @@ def periodic_orbit(
     **options: Any,
 ) -> PeriodicOrbit:
     """Find a periodic orbit of a diagram; see `Simulation.periodic_orbit`."""
+    refuse_no_diagram(bd, "periodic_orbit")
+    compile_diagram(bd)
     least, most = positive(tol, "periodic_orbit: tol"), whole_number(max_runs, "periodic_orbit: max_runs", 1)
     if "T" in options:
         raise InvalidValue("periodic_orbit: T: runs last a period; give that, or settle=, how long one lasts before")
@@ -279,12 +308,11 @@ def _search(found: _Return, first: float, tol: float, most: int) -> tuple[_Round
         for _ in range(1 if arrived else _HALVINGS):
             if runs >= most:
                 return now, "" if arrived else f"max_runs = {most} did not let the search come to an end"
-            x = now.x.copy()
-            x[found.free] += share * step[: scale.size]
             runs += 1
             try:
+                x = found.moved(now.x, share * step[: scale.size])
                 nearer = found.look(x, now.period + share * longer)
-            except CstormError:  # as where a state has left what a block can take
+            except CstormError:  # as where a state has left what a block can take, or loops that were too far open
                 share *= 0.5
                 continue
             if np.linalg.norm(nearer.missing / scale) < (1.0 - _LEAST_GAIN * share) * size:
@@ -372,11 +400,6 @@ def _depends_on_time(sim: Any, bd: Any, start: Any, span: float) -> bool:
     at where the search begins, and beside that, where what is multiplied by time may be zero.
     """
     with started(sim, bd, start, 0.0, "periodic_orbit") as (diagram, simstate, t, x):
-        for block, _ in diagram.closed:
-            raise DiagramError(
-                f"periodic_orbit: block {block.name!r} is a mechanism with loops, whose states are not independent; "
-                "orbits are found of those without"
-            )
         if clocked := [b for clock in bd.clocklist for b in clock.blocklist]:
             raise DiagramError(
                 f"periodic_orbit: block {clocked[0].name!r} is sampled; orbits are found of diagrams without clocks"

@@ -61,9 +61,11 @@ class Parameters:
         in one of them.
     x0 : ndarray, optional
         The state at the start; that of the blocks unless given.
+    open_loops : bool
+        Whether states of mechanisms with loops may be among them, as who asks moves the others with them.
     """
 
-    def __init__(self, bd: Any, names: Any, x0: Array | None = None) -> None:
+    def __init__(self, bd: Any, names: Any, x0: Array | None = None, open_loops: bool = False) -> None:
         self.bd = bd
         self._mechanisms: dict[str, MechanismNumbers] = {}
         if not isinstance(names, Iterable) or (isinstance(names, np.ndarray) and names.ndim == 0):
@@ -72,7 +74,8 @@ class Parameters:
         if not names:
             raise InvalidValue("parameters: name one or more, as in ['gain.K', 'controller.pd.kp']")
         self.entries = [entry for name in names for entry in self._find(name)]
-        self._refuse_closed()
+        if not open_loops:
+            self._refuse_closed()
         repeated = {e.name for e in self.entries if [f.name for f in self.entries].count(e.name) > 1}
         if repeated:
             raise InvalidValue(f"parameters: {', '.join(sorted(repeated))} is named twice")

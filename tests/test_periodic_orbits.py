@@ -87,6 +87,13 @@ def test_an_orbit_that_no_run_comes_to_is_found_too():
     assert "unstable: period 6.663" in repr(orbit)
 
 
+def test_what_may_be_missing_goes_with_the_tolerance_of_the_runs():
+    sim = simulation()
+    bd = oscillator(sim, lambda x, v: (1.0 - x**2) * v - x)
+    coarse = sim.periodic_orbit(bd, 6.0, start=[2.0, 0.0], solver="RK45", rtol=1e-5, atol=1e-8)
+    assert coarse.success and coarse.period == pytest.approx(VAN_DER_POL, abs=1e-3)
+
+
 def test_a_driven_oscillator_answers_as_its_response_says():
     sim = simulation()
     orbit = sim.periodic_orbit(driven(sim), 2.0)

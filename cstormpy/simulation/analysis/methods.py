@@ -319,7 +319,7 @@ class Analysis:
         settle: float | None = None,
         advance: Mapping[Any, Any] | None = None,
         forced: bool | None = None,
-        tol: float = 1e-8,
+        tol: float | None = None,
         max_runs: int = 100,
         **options: Any,
     ) -> PeriodicOrbit:
@@ -346,8 +346,8 @@ class Analysis:
             States that only add up, as an EFFORT's, may.
         forced : bool, optional
             Whether the diagram is taken to depend on time; unless given, rates at some times tell.
-        tol : float
-            What may be missing to a return, as a part of how far a state moves.
+        tol : float, optional
+            What may be missing to a return, as a part of how far a state moves; 100 times rtol unless given.
         max_runs : int
             How many runs of one period the search takes at most.
         **options

@@ -34,6 +34,8 @@ from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 _SETTINGS = {"solver": "DOP853", "rtol": 1e-10, "atol": 1e-12}
 #: What changes nothing beyond this part of the most is a direction in which orbits lie side by side.
 _FLAT = 1e-7
+#: So many times rtol may be missing to a return, where nothing else is said.
+_TIMES_RTOL = 100.0
 #: Multipliers are as large as 1 within this.
 _NEUTRAL = 1e-6
 #: A period is at most so many times as long, or as short, as the first guess.
@@ -252,10 +254,12 @@ def periodic_orbit(
     """Find a periodic orbit of a diagram; see `Simulation.periodic_orbit`."""
     refuse_no_diagram(bd, "periodic_orbit")
     compile_diagram(bd)
-    least, most = positive(tol, "periodic_orbit: tol"), whole_number(max_runs, "periodic_orbit: max_runs", 1)
+    most = whole_number(max_runs, "periodic_orbit: max_runs", 1)
     if "T" in options:
         raise InvalidValue("periodic_orbit: T: runs last a period; give that, or settle=, how long one lasts before")
     options = {**_SETTINGS, **options}
+    rtol = positive(options["rtol"], "periodic_orbit: rtol")
+    least = _TIMES_RTOL * rtol if tol is None else positive(tol, "periodic_orbit: tol")
     runs = {**options, "live": False, "threaded": True, "on_error": "raise"}
     options.pop("watch", ())
     begin, first = opened(start), None if period is None else positive(period, "periodic_orbit: period")

@@ -94,6 +94,19 @@ def test_what_may_be_missing_goes_with_the_tolerance_of_the_runs():
     assert coarse.success and coarse.period == pytest.approx(VAN_DER_POL, abs=1e-3)
 
 
+def test_a_state_that_hardly_moves_need_not_come_back_by_its_roundings():
+    """A pendulum on a ball swings in a plane; what it does across is rounding."""
+    sim = simulation()
+    bob = cs.Link("bob", None, cs.Spherical(), np.eye(4), 1.0, [0.0, -0.5, 0.0], [0.01, 0.01, 0.01])
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(cs.Mechanism([bob], actuated=[]), q0=[0.6, 0.0, 0.0], name="ball")
+    orbit = sim.periodic_orbit(bd, 1.5)
+    flat = sim.blockdiagram()
+    hinge = cs.Link("bob", None, cs.Revolute([1, 0, 0]), np.eye(4), 1.0, [0.0, -0.5, 0.0], [0.01, 0.01, 0.01])
+    flat.HYBRIDDYNAMICS(cs.Mechanism([hinge], actuated=[]), q0=[0.6], name="hinge")
+    assert orbit.success and orbit.period == pytest.approx(sim.periodic_orbit(flat, 1.5).period, abs=1e-7)
+
+
 def test_a_driven_oscillator_answers_as_its_response_says():
     sim = simulation()
     orbit = sim.periodic_orbit(driven(sim), 2.0)

@@ -347,7 +347,8 @@ class Analysis:
         forced : bool, optional
             Whether the diagram is taken to depend on time; unless given, rates at some times tell.
         tol : float, optional
-            What may be missing to a return, as a part of how far a state moves; 100 times rtol unless given.
+            What may be missing to a return, as a part of how far a state moves; 100 times rtol unless given. 100 times
+            atol may be missing in any case.
         max_runs : int
             How many runs of one period the search takes at most.
         **options

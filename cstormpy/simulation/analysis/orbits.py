@@ -34,7 +34,7 @@ from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 _SETTINGS = {"solver": "DOP853", "rtol": 1e-10, "atol": 1e-12}
 #: What changes nothing beyond this part of the most is a direction in which orbits lie side by side.
 _FLAT = 1e-7
-#: So many times rtol may be missing to a return, where nothing else is said.
+#: So many times rtol may be missing to a return, where nothing else is said, and so many times atol in any case.
 _TIMES_RTOL = 100.0
 #: Multipliers are as large as 1 within this.
 _NEUTRAL = 1e-6
@@ -231,11 +231,11 @@ class _Return:
         if not self.free.size:
             raise InvalidValue("periodic_orbit: all states of the diagram only add up, so that none could come back")
 
-    def measure(self, moved: Array) -> None:
-        """Measure the states by how far they moved in a run."""
+    def measure(self, moved: Array, least: float) -> None:
+        """Measure the states by how far they moved in a run, at least by what its tolerances leave."""
         most = np.abs(moved).max(axis=0)
         span = np.where(self.gain == 0.0, np.ptp(moved, axis=0), np.abs(self.gain))
-        self.scale = np.where(span > _AT_REST * most, span, np.where(most > 0.0, most, 1.0))
+        self.scale = np.maximum(np.where(span > _AT_REST * most, span, most), least)
 
 
 def periodic_orbit(
@@ -258,7 +258,7 @@ def periodic_orbit(
     if "T" in options:
         raise InvalidValue("periodic_orbit: T: runs last a period; give that, or settle=, how long one lasts before")
     options = {**_SETTINGS, **options}
-    rtol = positive(options["rtol"], "periodic_orbit: rtol")
+    rtol, _ = (positive(options[name], f"periodic_orbit: {name}") for name in ("rtol", "atol"))
     least = _TIMES_RTOL * rtol if tol is None else positive(tol, "periodic_orbit: tol")
     runs = {**options, "live": False, "threaded": True, "on_error": "raise"}
     options.pop("watch", ())
@@ -297,7 +297,7 @@ def _search(found: _Return, first: float, tol: float, most: int) -> tuple[_Round
     Steps are Newton's, the shortest of them where orbits lie side by side: a round may begin anywhere on an orbit.
     """
     now, runs = found.look(found.x, first), 1
-    found.measure(now.moved)
+    found.measure(now.moved, _TIMES_RTOL * float(found.options["atol"]) / tol)
     scale, arrived = found.scale[found.free], False
     while first / _TIMES <= now.period <= first * _TIMES:
         size = float(np.linalg.norm(now.missing / scale))

@@ -183,8 +183,13 @@ class TVLQR(PostureLaw):
         return np.concatenate([q, 0.0 * q, hold, row[2 * len(q) + len(hold) :]])
 
     def _taken_over(self, q: Array, joints: Any) -> Array:
-        """Return S of the regulator in the posture at the end; Q where no feedback holds it."""
+        """Return S of the regulator in the posture at the end; Q where no feedback holds it.
+
+        As where constraints of rates leave less free at rest than along the motion.
+        """
         model = self.mech.with_drive(active=()).linearize(q, 0.0 * q, self._hold(q), independent=joints)
+        if len(model.A) != len(self.Q):
+            return self.Q
         try:
             return regulator(model.A, model.B, self.Q, self.R, model.states)[0]
         except InvalidValue:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from closeness import assert_close
 from scipy.linalg import null_space
+from unit_systems import in_units
 
 import cstormpy as cs
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.identification.equations import equations_of
 from cstormpy.mechanism import library
 from cstormpy.optimal import Effort, Problem, Time, excitation, exciting_motion
@@ -75,6 +76,36 @@ def test_freedoms_on_splines_find_what_all_joints_on_splines_do():
     assert np.abs(mech.closure(found.at(np.linspace(0.0, found.duration, 301)).q)).max() < 1e-9
 
 
+@pytest.mark.parametrize("units", [(1e3, 1.0, 1.0), (1e6, 1e6, 1e3), (1e-6, 1e-12, 1e-6)])
+def test_the_same_joint_is_free_in_other_units(units):
+    """In millimetres the slider, which has no motor, was on the spline, as its column of the constraints is small."""
+    mech = library.slider_crank()
+    start = mech.project([0.6, -0.3, 1.0])[0]
+    asked = {"objective": Effort(), "points": 8, "transcription": "freedoms"}
+    here = Problem(mech, duration=1.0, start=start, end={"crank": 1.6}, **asked)
+    other, size = in_units(mech, *units)
+    there = Problem(other, duration=units[2], start=start * size, end={"crank": 1.6}, **asked)
+    assert there.driven.tolist() == here.driven.tolist() == [0]
+    assert there.freedoms.volume == pytest.approx(here.freedoms.volume, rel=1e-12)
+
+
+@pytest.mark.parametrize("degree", [2, 3, 4, 5])
+def test_the_spline_of_all_joints_is_closed_whatever_its_degree(degree):
+    """Those of degree 2 never came, and those of degree 3 after 15 s, as full matrices of all points were solved."""
+    mech, start = closed("four_bar")
+    problem = Problem(
+        mech, duration=1.0, start=start, end={"crank": 2.0}, objective=Effort(), points=8, transcription="freedoms",
+        degree=degree,
+    )  # fmt: skip
+    x, crank = problem.first_guess(), problem.transcription.spline(problem.first_guess())
+    motion, t = problem.transcription.motion(x), np.linspace(0.0, 1.0, 1001)
+    q, qd, _ = motion.evaluate(t)
+    assert np.abs(mech.closure(q)).max() < 1e-9
+    assert_close(q[:, 0], crank(t)[:, 0], 1e-12)
+    assert np.abs(mech.closure_jacobian(q) @ qd[..., None]).max() < 1e-5
+    assert_close(qd[[0, -1]], np.zeros((2, 3)), 1e-5)
+
+
 def test_what_freedoms_do_not_know_is_refused():
     mech, start = closed("four_bar")
     asked = {"duration": 1.0, "start": start, "objective": Effort(), "transcription": "freedoms", "points": 8}
@@ -85,11 +116,14 @@ def test_what_freedoms_do_not_know_is_refused():
         ({"cuts": "all"}, "cuts: the loops are closed with transcription='freedoms'"),
         ({"start": None}, "start: with transcription='freedoms' a posture tells which way"),
         ({"design": {"coupler_rod.pose.x": (-0.1, 0.1)}}, "design: moves what the loops close"),
+        ({"mech": mech.with_drive(actuated=[])}, "forces of its loops; give it more motors"),  # not cuts=, as above
         ({"mech": library.planar_2r(), "start": [0.0, 0.0]}, "'freedoms' is of mechanisms with loops"),
     ):
         given = {"mech": mech, **asked, **changed}
         with pytest.raises(InvalidValue, match=words):
             Problem(given.pop("mech"), **given)
+    with pytest.raises(NonFinite, match="the other joints cannot follow 'rocker' all along it"):
+        Problem(mech.with_drive(actuated=["rocker"]), **{**asked, "end": {"rocker": 4.0}}).programme()
 
 
 # ---------------------------------------------------------------- exciting motions
@@ -230,6 +264,9 @@ def test_what_cannot_be_excited_is_refused():
         exciting_motion(library.five_bar().with_drive(actuated=["left_shoulder"]), duration=1.0, limits=limits)
     with pytest.raises(InvalidValue, match="exciting motion: cuts: the forces of the loops follow"):
         exciting_motion(library.five_bar(), duration=1.0, limits=limits, cuts="all")
+    for option, value in (("base", (np.zeros(6), np.zeros(6))), ("design", {"left_fore.mass": (0.5, 2.0)})):
+        with pytest.raises(InvalidValue, match=f"exciting motion: {option}: what is told is of"):  # took no part in it
+            exciting_motion(library.five_bar(), duration=1.0, limits=limits, **{option: value})
     with pytest.raises(InvalidValue, match="start: loop pin: y: misses closure by"):
         exciting_motion(library.four_bar(), duration=1.0, limits=limits, start=[1.0, 0.0, 0.0])
     blade = cs.Constraint(lambda q: [[1.0, -1.0 + 0.0 * q[0]]], "rate", "blade")

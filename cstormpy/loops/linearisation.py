@@ -32,7 +32,7 @@ from cstormpy.errors import InvalidValue
 from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.loops.closure import Closure, closure_of, constraint_names
 from cstormpy.loops.dynamics import closed_inverse
-from cstormpy.loops.projection import project
+from cstormpy.loops.projection import project, row_scales
 from cstormpy.loops.redundancy import matrix_rank, pseudoinverse
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
@@ -107,7 +107,7 @@ def independent_joints(
     InvalidValue
         If those that are wanted are too few, too many, or tied to each other.
     """
-    A = closure_of(mech, q[None]).A[0]
+    A = closure_of(mech, q[None]).A[0] * coordinate_scales(mech) / row_scales(mech)[:, None]
     scale = float(np.abs(A).max(initial=0.0))
     rank = matrix_rank(A, scale)
     if wanted is not None:

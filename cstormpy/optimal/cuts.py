@@ -98,10 +98,14 @@ def read_cuts(mech: Mechanism, given: Any) -> dict[str, Cut]:
     return found
 
 
-def loop_forces(mech: Mechanism, cuts: dict[str, Cut], start: Array) -> LoopForces | None:
+#: What helps where the motion does not determine the forces of the loops.
+UNKNOWN_FORCES = "make them unknowns of the search: cuts='all'"
+
+
+def loop_forces(mech: Mechanism, cuts: dict[str, Cut], start: Array, advice: str = UNKNOWN_FORCES) -> LoopForces | None:
     """Return how the loops share loads, None where there are none; `start` (n,) is a posture, NaN where not known.
 
-    Constraints that depend on others carry nothing.
+    Constraints that depend on others carry nothing. `advice` is given where the motion does not determine forces.
     """
     if not mech.loops:
         return None
@@ -109,11 +113,11 @@ def loop_forces(mech: Mechanism, cuts: dict[str, Cut], start: Array) -> LoopForc
     cut = np.array([k for k in rows if of[k] in cuts], dtype=np.intp)
     rest = np.array([k for k in rows if of[k] not in cuts], dtype=np.intp)
     if len(rest):
-        _refuse_free(mech, rest, start)
+        _refuse_free(mech, rest, start, advice)
     return LoopForces(mech, cut, rest)
 
 
-def _refuse_free(mech: Mechanism, rest: NDArray[np.intp], start: Array) -> None:
+def _refuse_free(mech: Mechanism, rest: NDArray[np.intp], start: Array, advice: str) -> None:
     """Refuse loops that do not carry what joints without motor need, anywhere or where the motion begins."""
     idle = ~mech.actuated_mask
 
@@ -124,7 +128,7 @@ def _refuse_free(mech: Mechanism, rest: NDArray[np.intp], start: Array) -> None:
     if free := not_carried(regular_posture(mech)):
         raise InvalidValue(
             f"problem: {free} freedom(s) of the mechanism have no actuator, so that its motion does not determine the "
-            "forces of its loops; make them unknowns of the search: cuts='all'"
+            f"forces of its loops; {advice}"
         )
     known = np.isfinite(start)
     if not known.any():
@@ -137,5 +141,5 @@ def _refuse_free(mech: Mechanism, rest: NDArray[np.intp], start: Array) -> None:
         text = singular(mech, closure_of(mech, q[None]).A[0], None) or "the motors do not hold the mechanism there"
         raise InvalidValue(
             f"problem: start: {text}; the motion does not determine the forces of the loops there: begin beside it, or "
-            "make them unknowns of the search: cuts='all'"
+            f"{advice}"
         )

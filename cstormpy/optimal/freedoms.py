@@ -33,7 +33,8 @@ from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.inverse import ClosedEvaluation, ClosedInverse, rows_through
 from cstormpy.optimal.loop_forces import solved
 from cstormpy.optimal.samples import Array, Parts, Places, Samples
-from cstormpy.trajectory import BSpline, EndConditions
+from cstormpy.optimal.transcription import greville, phase_curve
+from cstormpy.trajectory import BSpline, ControlPointMap, EndConditions
 from cstormpy.trajectory.fitting import gauss_sites
 
 if TYPE_CHECKING:
@@ -290,7 +291,9 @@ class FreeInverse(ClosedInverse):
 
     def _at_phases(self, x: Array, curves: list[Array]) -> list[Array] | None:
         motion, fits = self.joints(self.control_points(x), self.phases, curves)
-        return motion if fits.all() else None
+        followed = bool(fits.all())
+        self.failure = "" if followed else f"the other joints cannot follow {self.freedoms.names} all along it"
+        return motion if followed else None
 
     def _at_anchors(self, points: Array) -> tuple[Array, Array | None]:
         """Return the phases of the anchors and the postures there, None where they do not follow."""
@@ -329,14 +332,14 @@ class FreeInverse(ClosedInverse):
         ends = self._at(spline, np.array([0.0, 1.0]))
         names = ("q", "qd", "qdd")[: min(3, degree)]
         held = EndConditions(**{f"{name}{k}": ends[r][k] for r, name in enumerate(names) for k in (0, 1)})
-        pieces = 2
+        T, pieces = spline.duration, 4
         while True:
             new = np.interp(np.arange(1, pieces * (len(breaks) - 1)) / pieces, np.arange(len(breaks)), breaks)
             knots = np.sort(np.concatenate([self.setup.knots, np.setdiff1d(new, breaks)]))
-            phases, _ = gauss_sites(np.unique(knots), degree + 1)
-            T, q = spline.duration, self._at(spline, phases)[0]
-            through = BSpline.fit(T * phases, q, degree=degree, knots=T * knots, ends=held, names=self.setup.mech.names)
-            between = through(T * (phases[1:] + phases[:-1]) / 2)
+            sites = greville(knots, degree)[len(names) : -len(names)]
+            points = _through(knots, degree, sites, self._at(spline, sites)[0], held, T)
+            through = BSpline(T * knots, points, degree=degree, names=self.setup.mech.names)
+            between = through(T * gauss_sites(np.unique(knots), degree)[0])
             gap = np.abs(closure_of(self.setup.mech, between).residual()[:, self.freedoms.rows] / self.freedoms.scales)
             if gap.max(initial=0.0) <= GAP or len(knots) > FINEST:
                 return through
@@ -344,6 +347,21 @@ class FreeInverse(ClosedInverse):
 
     def _at(self, spline: BSpline, phases: Array) -> list[Array]:
         return self.joints(spline.control_points, phases, list(spline.evaluate(spline.duration * phases, order=3)))[0]
+
+
+def _through(knots: Array, degree: int, sites: Array, q: Array, ends: EndConditions, T: float) -> Array:
+    """Return the control points through postures (N, n) at phases, as many as held ends leave points free."""
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import spsolve
+
+    fixed_ends = ControlPointMap(knots, degree, q.shape[1], T, ends)
+    points, (group,) = fixed_ends.offset, fixed_ends.groups
+    basis = csc_array(phase_curve(knots, degree, q.shape[1]).basis_matrix(sites, 0))
+    matrix = basis[:, group.free] - basis[:, group.fixed] @ csc_array(group.coupling)
+    free = spsolve(csc_array(matrix), q - basis @ points).reshape(-1, q.shape[1])
+    points[group.free] = free
+    points[group.fixed] -= group.coupling @ free
+    return points
 
 
 class FreeEvaluation(ClosedEvaluation):

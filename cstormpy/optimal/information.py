@@ -292,6 +292,8 @@ _DECIDED = {
     "objective": "criterion= says what is best",
     "cuts": "the forces of the loops follow from the motion",
     "transcription": "all joints are on splines, or all freedoms that loops leave",
+    "base": "what is told is of a base at rest, as `identify` has it",
+    "design": "what is told is of the mechanism as it is; give mech.with_parameters(...)",
 }
 
 

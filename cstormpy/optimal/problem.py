@@ -19,7 +19,7 @@ from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.closed_shooting import shooting_of
 from cstormpy.optimal.conditions import EndState, end_conditions, read_state
 from cstormpy.optimal.constraints import PathConstraint
-from cstormpy.optimal.cuts import loop_forces, read_cuts
+from cstormpy.optimal.cuts import UNKNOWN_FORCES, loop_forces, read_cuts
 from cstormpy.optimal.design import read_design
 from cstormpy.optimal.freedoms import Clearance, read_freedoms
 from cstormpy.optimal.inverse import inverse_of
@@ -133,11 +133,11 @@ class Problem(metaclass=ArgumentNames):
         Degree of the splines; 3, and 5 where joints without motor are on them, or there are loops, unless given.
     knots : array_like, (points + degree + 1,), optional
         Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given.
-    transcription : {"auto", "inverse", "shooting"}
+    transcription : {"auto", "inverse", "freedoms", "shooting"}
         *inverse*: every joint on a spline, and the torque of a joint without motor is zero.
         *freedoms*: of a mechanism with loops as many joints on splines as it has freedoms, motors first; the others
         follow from the posture at the start, and the motion keeps away from singular postures. The ends say what
-        holds of the joints on splines alone.
+        holds of the joints on splines alone, and all freedoms have motors.
         *shooting*: see `mech`. "auto" shoots where a joint has no motor, and there are no loops.
     samples : int or sequence of floats
         Inverse: how many phases, both ends included, or which, at which limits are asked first; where they are
@@ -218,7 +218,7 @@ class Problem(metaclass=ArgumentNames):
         return _made, (self.mech, dict(self.options.__dict__))
 
     def __repr__(self) -> str:
-        how = "inverse" if self.inverse else "shooting"
+        how = "shooting" if not self.inverse else "inverse" if self.freedoms is None else "freedoms"
         T = f"{self.low_duration:g} to {self.high_duration:g} s" if self.free_duration else f"{self.low_duration:g} s"
         return (
             f"<Problem of {self.mech!r}, {how}, {self.options.points} control points of {len(self.driven)} "
@@ -304,7 +304,8 @@ class Problem(metaclass=ArgumentNames):
                     f"start: joint {mech.names[free[0]]!r} is integrated from its start, so that its position and rate "
                     "there must be given"
                 )
-        loops = loop_forces(self.guessed_mech, self.cuts, self.start.q) if self.inverse else None
+        advice = UNKNOWN_FORCES if self.freedoms is None else "give it more motors"
+        loops = loop_forces(self.guessed_mech, self.cuts, self.start.q, advice) if self.inverse else None
         return Setup(
             mech=mech,
             driven=self.driven,

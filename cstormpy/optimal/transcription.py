@@ -91,8 +91,7 @@ class Setup:
     @property
     def greville(self) -> Array:
         """The phase at which each control point has the most weight, (m,)."""
-        windows = np.lib.stride_tricks.sliding_window_view(self.knots[1:-1], self.degree)
-        return np.asarray(windows.mean(axis=1))
+        return greville(self.knots, self.degree)
 
     @property
     def continuity(self) -> int:
@@ -118,6 +117,11 @@ class Setup:
     def map(self) -> ControlPointMap:
         """Return the map from free parameters to control points."""
         return self.curve.fix_ends(self.ends)
+
+
+def greville(knots: Array, degree: int) -> Array:
+    """Return where each control point has the most weight, (m,)."""
+    return np.asarray(np.lib.stride_tricks.sliding_window_view(knots[1:-1], degree).mean(axis=1))
 
 
 def phase_curve(knots: Array, degree: int, n: int) -> BSpline:

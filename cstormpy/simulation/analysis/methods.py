@@ -158,7 +158,8 @@ class Analysis:
         ----------
         bd : BlockDiagram
             Of continuous blocks, without clocks, events that change something and declared jumps, which are those of a
-            run, but for blocks whose outputs are all among the inputs. Where an output only bends no step ends.
+            run, but for blocks whose outputs are all among the inputs. Where an output only bends no step ends. A
+            diagram that has more is stepped in part, where the outputs do not need it: the states are of this part.
         inputs : list
             Ports as in `linearize`, whose signals are replaced: outputs, or input ports by name, as ``"plant.tau"``;
             one that nothing is wired to gets a CONSTANT of zeros, which stays in the diagram, as there.

@@ -186,8 +186,8 @@ def _slopes(program: Program, tuned: Parameters | None, what: str) -> list[tuple
             )
             if not found[k].any():
                 raise InvalidValue(
-                    f"{what}: parameters: {tuned.names[k]} has no say in what the outputs need; where a state starts is "
-                    "set by its own name"
+                    f"{what}: parameters: {tuned.names[k]} has no say in what the outputs need; where a state starts "
+                    "is set by its own name"
                 )
         _refuse_curved(read(values + moves), base + moves @ found, f"{what}: parameters: {', '.join(tuned.names)}")
     program.refresh()

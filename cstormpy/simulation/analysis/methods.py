@@ -494,8 +494,8 @@ class Analysis:
         ----------
         bd, cost, parameters, T, **options
             As in `gradient`.
-        bounds : dict or pair, optional
-            Least and greatest value by the name of a parameter, or of all of them; None for none.
+        bounds : dict, pair or list of pairs, optional
+            Least and greatest value by the name of a parameter, of all of them, or of each; None for none.
         apply : bool, optional
             Whether the blocks keep the better values; unless given, where the search came to an end by itself. That of
             a state becomes the x0 of its block; where `start` is given the message says how to pass it on.

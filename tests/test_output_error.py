@@ -242,7 +242,7 @@ def test_each_signal_has_the_noise_that_its_rows_show():
 def test_a_guess_whose_simulation_grows_beyond_all_numbers_is_told(recwarn):
     """NumPy warned of an overflow from within, and the error spoke of a result in row 0."""
     rng = np.random.default_rng(0)
-    guess = cs.library.acrobot().with_parameters({"elbow.damping": 200.0})
+    guess = cs.library.acrobot().with_parameters({"elbow.stiffness": 1e6})
     log = {"t": np.arange(0, 1, 0.02), "q": np.cumsum(0.05 * rng.normal(size=(50, 2)), axis=0)}
     log["tau"] = rng.normal(size=(50, 1))
     with pytest.raises(NonFinite, match="the mechanism that is given grows beyond all numbers"):
@@ -251,8 +251,8 @@ def test_a_guess_whose_simulation_grows_beyond_all_numbers_is_told(recwarn):
 
 
 def test_torques_may_be_held_between_rows():
-    """As linear ones they came half a row early: 2.033 kg instead of 2, and 2.006 by the inverse dynamics."""
-    t = np.linspace(0.0, 1.0, 101)
+    """As linear ones they came half a row early: 1.951 kg instead of 2, and 2.027 by the inverse dynamics."""
+    t = np.linspace(0.0, 0.6, 61)
     tau = 5.0 * np.sin(9.0 * t) + 2.0 * np.cos(14.0 * t)
     m, d, h = 2.0, 1.5, t[1]
     x, q = np.zeros(2), []
@@ -261,9 +261,11 @@ def test_torques_may_be_held_between_rows():
         end, fade = tau[k] / d, np.exp(-d * h / m)
         x = np.array([x[0] + end * h + (x[1] - end) * (1.0 - fade) * m / d, end + (x[1] - end) * fade])
     slide = cs.Mechanism([cs.Link("slide", joint=cs.Prismatic((1, 0, 0), damping=d), mass=1.8)], gravity=(0, 0, 0))
-    log = {"t": t, "q": np.array(q)[:, None], "tau": tau[:, None]}
+    noise = 1e-6 * np.random.default_rng(0).normal(size=len(t))
+    log = {"t": t, "q": (q + noise)[:, None], "tau": tau[:, None]}
     found = cs.identify(slide, log, ["slide.mass"], form="output", held=True)
-    assert found.mechanism.link("slide").mass == pytest.approx(2.0, abs=1e-6)
+    assert found.mechanism.link("slide").mass == pytest.approx(2.0, abs=4.0 * found.standard_errors[0])
+    assert found.standard_errors[0] < 1e-3
     plain, held = (cs.identify(slide, log, ["slide.mass"], held=held) for held in (False, True))
     assert abs(held.mechanism.link("slide").mass - 2.0) < 0.3 * abs(plain.mechanism.link("slide").mass - 2.0)
     with pytest.raises(InvalidValue, match="held: expected"):

@@ -234,7 +234,7 @@ class _Search:
         except NonFinite:
             raise NonFinite(
                 "identify: the simulation of the mechanism that is given grows beyond all numbers; its guesses, as of "
-                "a damping, may be too large, horizon= too long, or max_step= is needed"
+                "a stiffness, may be too large, horizon= too long, or max_step= is needed"
             ) from None
 
     def hold(self, mech: Mechanism) -> None:

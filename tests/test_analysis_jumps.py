@@ -9,6 +9,7 @@ import pytest
 from bdsim.components import SourceBlock
 
 import cstormpy as cs
+from cstormpy.control import LQR, Law
 from cstormpy.errors import DiagramError
 
 
@@ -368,3 +369,53 @@ def test_the_times_of_a_table_have_derivatives_each_by_itself(sim):
     bd.connect(table, bd.INTEGRATOR(name="x"))
     found = sim.gradient(bd, "x[0]", ["table.t[1]", "table.t[2]", "table.y[1]"], T=2.0, **FINE)
     assert found.gradient == pytest.approx([-1.0, 3.0, 0.7], abs=1e-8) and found.notes == []
+
+
+class Drag(Law):
+    """Drags, and from a time on holds an angle that it wraps."""
+
+    modes = ("drag", "hold")
+
+    def __init__(self, mech, k=0.3, begins=10.0):
+        super().__init__(mech)
+        self.k, self.begins = k, begins
+
+    def torque(self, t, q, qd, reference=None):
+        held = np.arctan2(np.sin(q), np.cos(q)) if self.mode == 1 else 0.0
+        return -self.k * qd - 4.0 * held
+
+    def margin(self, t, q, qd):
+        return self.begins - t if self.mode == 0 else 1.0
+
+    def switch(self, t, q, qd):
+        self.mode = 1
+
+
+def spun(sim, begins, speed, *others):
+    disk = cs.Mechanism([cs.Link("disk", joint=cs.Revolute((0, 0, 1)), mass=1.0, inertia=(1, 1, 1))])
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(disk, q0=[0.0], qd0=[speed], name="plant")
+    laws = {"drag": Drag(disk, begins=begins), **{other.__name__: other(disk, [0.0]) for other in others}}
+    law = bd.CONTROLLER(disk, laws, name="law")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    return bd
+
+
+def test_switches_of_laws_and_phases_that_are_not_active_end_no_steps(sim):
+    """Each turn of a wheel ended steps where a law that was not active wraps, and was said to jump to and fro."""
+    found = sim.gradient(spun(sim, 10.0, 240.0, LQR), "plant.disk.q", ["law.drag.k"], T=3.0)
+    k, T = 0.3, 3.0  # q = 240 (1 − exp(−k t)) / k
+    wanted = 240.0 * (T * np.exp(-k * T) / k - (1.0 - np.exp(-k * T)) / k**2)
+    assert found.gradient == pytest.approx([wanted], rel=1e-6) and found.notes == []
+
+
+def test_switches_are_looked_for_once_their_phase_is_active(sim):
+    """The law was said to jump there too, where all that it jumps by is located."""
+    bd = spun(sim, 1.0, 60.0)
+    found = sim.gradient(bd, "plant.disk.q", ["law.drag.k"], T=1.4, **FINE)
+    drag, ends = bd["law"].laws.laws["drag"], []
+    for k in (0.3001, 0.2999):
+        drag.k = k
+        ends.append(sim.run(bd, T=1.4, rtol=1e-12, atol=1e-13).x[-1, 0])
+    assert found.gradient == pytest.approx([(ends[0] - ends[1]) / 2e-4], rel=1e-6) and found.notes == []

@@ -123,6 +123,13 @@ def test_tuning_keeps_within_bounds_and_sets_nothing_unless_wanted(sim):
         sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds=(3.0, 0.1), **RUN)
     with pytest.raises(UnknownName, match="gian"):
         sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds={"gian.K": (1.0, 2.0)}, **RUN)
+    pairs = [(0.1, 1.0), (None, 5.0)]  # scipy's form was refused
+    tuned = sim.tune(bd, lambda out: -out.x[-1, 0], ["gain.K", "x"], bounds=pairs, apply=False, **RUN)
+    assert tuned.after == pytest.approx([0.1, 5.0])
+    with pytest.raises(InvalidValue, match=r"one pair for each of the 1 parameters, got 2; .*gain\.K"):
+        sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds=pairs, **RUN)
+    with pytest.raises(InvalidType, match=r"bounds of gain\.K: expected two numbers, got .*a list of one for each"):
+        sim.tune(bd, lambda out: 0.0, ["gain.K"], bounds=3.0, **RUN)
 
 
 def test_a_search_says_how_it_goes_without_a_terminal_too(sim, monkeypatch, caplog):

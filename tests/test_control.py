@@ -162,8 +162,12 @@ def test_a_mode_out_of_reach_is_named():
 
 
 def test_a_regulator_that_weighs_nothing_that_drifts_is_refused():
-    with pytest.raises(InvalidValue, match="Q must weigh every motion"):
+    """It was not said which motion that is."""
+    with pytest.raises(InvalidValue, match=r"Q must weigh every motion that does .*, as 'car' does"):
         control.LQR(Mechanism([Link("car", joint=Prismatic((1, 0, 0)), mass=1.0)]), goal=[0.0], Q=[0.0, 0.0])
+    wheel = [Link(f"wheel{k}", joint=Revolute((0, 0, 1)), mass=1.0, inertia=(1, 1, 1)) for k in range(3)]
+    with pytest.raises(InvalidValue, match=r", as 'wheel1' does"):
+        control.LQR(Mechanism(wheel), goal=[0.0] * 3, Q=[1.0, 0.0, 1.0, 1.0, 1.0, 1.0])
 
 
 def test_a_goal_that_does_not_stay_is_refused():

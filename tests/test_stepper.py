@@ -242,6 +242,33 @@ def test_what_only_a_run_handles_may_be_given_from_outside(make):
         assert np.ravel(stepper.step(given, 0.25)) == 1.5
 
 
+def test_what_only_a_run_handles_is_left_out_where_no_output_needs_it():
+    """It was refused, where all that it gives comes from outside or goes nowhere; states are those of the plant."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    for ask in (steps := sim.stepper, lambda *given: sim.batch_stepper(*given, count=1)):
+        bd = sim.blockdiagram()
+        bounded = bd.INTEGRATOR(max=1.0, name="bounded")
+        plant, law = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1, 0.2], name="plant"), bd.CONTROLLER("acrobot", "energy")
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law.tau, plant.tau, bd.ZOH(bd.clock(0.1), name="held"))
+        elbow = bd.INDEX([1])
+        bd.connect(plant.q, elbow)
+        bd.connect(elbow, bounded)
+        alone = sim.blockdiagram()
+        torque = alone.CONSTANT([0.0], name="torque")
+        wired = alone.HYBRIDDYNAMICS("acrobot", q0=[0.1, 0.2], name="plant")
+        alone.connect(torque, wired.tau)
+        part, whole = ask(bd, ["plant.tau"], ["plant.q"]), ask(alone, ["torque"], ["plant.q"])
+        assert part.states == whole.states
+        for x in (None, {"plant.elbow.q": 0.4}, [0.3, 0.1, 0.0, 0.2]):
+            np.testing.assert_array_equal(part.reset(x), whole.reset(x))
+            for torque in (0.5, -2.0):
+                u = [torque] if ask is steps else [[torque]]
+                np.testing.assert_allclose(part.step(u, 0.1), whole.step(u, 0.1), rtol=1e-13)
+        with pytest.raises(DiagramError, match="'bounded' has limits"):
+            ask(bd, ["plant.tau"], ["plant.q", "bounded"])
+
+
 def test_a_block_with_kinks_is_stepped_as_it_is():
     """Its kinks are where a run ends a step, which is all; it was refused, PIDCONTROLLER without any remedy."""
     sim = cs.Simulation(engine="compiled", live=False, progress=False)

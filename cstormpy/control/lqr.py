@@ -220,7 +220,7 @@ def regulator(A: Array, B: Array, Q: Array, R: Array, states: tuple[str, ...]) -
     if slowest > -STEADY:
         raise InvalidValue(
             "LQR: the Riccati equation has no solution that brings the mechanism to rest; Q must weigh every motion "
-            "that does not come to rest by itself"
+            f"that does not come to rest by itself{_unweighed(A, Q, states)}"
         )
     return S / rate / x / x[:, None], K * u[:, None] / x
 
@@ -234,6 +234,14 @@ def _state_units(A: Array, Q: Array) -> Array:
         moves = (units > 0.0) & (A[:, i] != 0.0)
         units[i] = (fast * units[moves] / np.abs(A[moves, i])).min(initial=np.inf)
     return np.where(np.isfinite(units) & (units > 0.0), units, 1.0)
+
+
+def _unweighed(A: Array, Q: Array, states: tuple[str, ...]) -> str:
+    """Return which state moves most in a mode that does not decay and that Q does not see; nothing if none does."""
+    values, modes = np.linalg.eig(A)
+    weights = np.einsum("ik,ij,jk->k", modes.conj(), Q, modes).real
+    unseen = np.flatnonzero((values.real > -STEADY) & (weights <= OUT_OF_REACH * max(float(np.abs(Q).max()), 1e-300)))
+    return f", as {states[int(np.argmax(np.abs(modes[:, unseen[0]])))]!r} does" if unseen.size else ""
 
 
 def _refuse_unreachable(A: Array, B: Array, states: tuple[str, ...], rate: float) -> None:

@@ -103,6 +103,8 @@ def may_jump(primitive: p.Primitive) -> bool:
 def switching_functions(outputs: Iterable[object], moving: Collection[str]) -> list[tuple[list[Node], Node, bool]]:
     """Return the nodes that switch together, the number at whose zeros they do, and whether something jumps there.
 
+    As long as a choice by what does not change leaves all of them out, the number is 1.
+
     Parameters
     ----------
     outputs : iterable of symbols and floats
@@ -116,6 +118,7 @@ def switching_functions(outputs: Iterable[object], moving: Collection[str]) -> l
     >>> [(nodes, jumps) for nodes, _, jumps in switching_functions([abs(x), where(x > y, x, 0.0)], {"x"})]
     [([abs(x[0])], False), ([x[0] > x[1]], True)]
     """
+    outputs = list(outputs)
     nodes, changes = alive(outputs), set[int]()
     found: dict[int, tuple[list[Node], Node]] = {}
     for node in nodes:
@@ -130,7 +133,49 @@ def switching_functions(outputs: Iterable[object], moving: Collection[str]) -> l
             if isinstance(number, Node):
                 found.setdefault(number.index, ([], _finite(number)))[0].append(node)
     jumping = _jumping(nodes, {node.index for together, _ in found.values() for node in together})
-    return [(together, number, any(n.index in jumping for n in together)) for together, number in found.values()]
+    needs = _needs(outputs, nodes, changes) if found else {}
+    return [
+        (together, _where_needed(number, [needs[n.index] for n in together]), any(n.index in jumping for n in together))
+        for together, number in found.values()
+    ]
+
+
+#: Numbers, by their index, of which one is above 0 where something is needed; none where it always is.
+_Needs = dict[int, Node]
+
+
+def _needs(outputs: Iterable[object], nodes: Sequence[Node], changes: Collection[int]) -> dict[int, _Needs | None]:
+    """Return of each node where it is needed, None where always: not on the other side of a choice that stays."""
+    found: dict[int, _Needs | None] = {x.index: None for x in outputs if isinstance(x, Node)}
+    for node in reversed(nodes):
+        above, chosen = found[node.index], {}
+        if node.primitive is p.SELECT and isinstance(node.args[0], Node) and node.args[0].index not in changes:
+            condition, *sides = node.args
+            need = 1.0 if above is None else _greatest(above)
+            chosen = {1: where(condition, need, 0.0), 2: where(condition, 0.0, need)}
+            chosen = chosen if sides[0] is not sides[1] else {}
+        for k, a in enumerate(node.args):
+            if not isinstance(a, Node):
+                continue
+            needed = {chosen[k].index: chosen[k]} if k in chosen else above
+            before = found.setdefault(a.index, {})
+            found[a.index] = None if before is None or needed is None else {**before, **needed}
+    return found
+
+
+def _greatest(numbers: _Needs) -> Node:
+    first, *rest = numbers.values()
+    for number in rest:
+        first = p.apply(p.MAXIMUM, first, number)
+    return first
+
+
+def _where_needed(number: Node, needs: Sequence[_Needs | None]) -> Node:
+    """Return a number, or 1 where nothing needs it."""
+    if any(each is None for each in needs):
+        return number
+    found: Node = where(_greatest({k: x for each in needs if each for k, x in each.items()}) > 0.0, number, 1.0)
+    return found
 
 
 def _jumping(nodes: Iterable[Node], switching: Collection[int]) -> set[int]:

@@ -55,6 +55,7 @@ def identify(
     form: str = "inverse",
     horizon: int | None = None,
     max_step: float | None = None,
+    held: bool = False,
 ) -> Identification | OutputIdentification:
     """Return the parameters of a mechanism that explain a log best, and how well they are known.
 
@@ -103,7 +104,11 @@ def identify(
         With "output" after how many rows the simulation begins anew, at a state that is found too; 50 unless said.
         Shorter where motions are unstable, longer where they are noisy.
     max_step : float, optional
-        With "output" the longest step of the integration, 0.01 unless said [s]; torques are linear between rows.
+        With "output" the longest step of the integration, 0.01 unless said [s]; steps are shorter where damping, or
+        friction next to rest, asks for that.
+    held : bool, optional
+        Whether the torques of each row were held until the next, as those of a sampled controller are, rather than
+        linear between rows.
 
     Returns
     -------
@@ -133,15 +138,18 @@ def identify(
     """
     mech = as_mechanism(mech)
     physical = one_of(physical, "physical", ("auto", True, False))
+    held = one_of(held, "held", (False, True))
     if control_points is not None:
         control_points = whole_number(control_points, "control_points", 1, 10**9)
     if option(form, "form", ("inverse", "output")) == "output":
-        return _by_output(mech, data, parameters, signals, wrench, control_points, missing, horizon, max_step, physical)
+        how = horizon, max_step, physical, held
+        return _by_output(mech, data, parameters, signals, wrench, control_points, missing, *how)
     for name, given in (("horizon", horizon), ("max_step", max_step)):
         if given is not None:
             raise InvalidValue(f"{name}: is of form='output', which simulates the motion; this form does not")
     unknowns = unknowns_of(mech, parameters)
     log = read_logs(mech, data, signals, control_points, missing)
+    log = replace(log, tau=_between_steps(log)) if held else log
     motion = log.q, log.qd, log.qdd
     if mech.loops:
         motion = closed_motion(mech, *motion, advice=_advice(log))
@@ -186,6 +194,7 @@ def _by_output(
     horizon: int | None,
     max_step: float | None,
     physical: bool | str,
+    held: bool,
 ) -> OutputIdentification:
     if wrench is not None:
         raise InvalidValue("wrench: is not followed with form='output'")
@@ -198,7 +207,18 @@ def _by_output(
         log = replace(log, q=q, qd=qd)
     if not log.timed:
         raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
-    return OutputIdentification(fit_output(mech, log, names, rows, step, physical is not False), log)
+    return OutputIdentification(fit_output(mech, log, names, rows, step, physical is not False, held), log)
+
+
+def _between_steps(log: Log) -> Array:
+    """Return torques that were held as they were at the rows on the whole: half of what was held before, where known.
+
+    The acceleration jumps there, and a spline goes through the middle.
+    """
+    found = log.tau.copy()
+    after = 1 + np.flatnonzero((np.diff(np.flatnonzero(log.kept)) == 1) & (np.diff(log.run) == 0))
+    found[after] = 0.5 * (log.tau[after] + log.tau[after - 1])
+    return found
 
 
 def _advice(log: Log) -> str:

@@ -31,6 +31,7 @@ from cstormpy.linkage.scales import coordinate_scales, inertial_scales
 from cstormpy.loops.closed_motions import closed_motion, state_directions
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism.component_values import component_value, with_components
+from cstormpy.reporting import notice_once
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.torque_rates import torque_rates
 
@@ -55,6 +56,9 @@ ROUNDING = 1e-14
 FURTHEST = 1.0
 #: So much of a mass is left after a step.
 LEFT = 0.2
+#: The longest step for the shortest time in which damping and friction at rest slow a motion down: beyond 2.8 of these
+#: the integration is unstable. More steps than so many between two rows are not taken for that.
+STABLE, MOST_PARTS = 2.0, 100
 #: The noise of each signal is found from what a fit leaves, and the next weighs by it, until it changes by less than
 #: this part, but not more often than so many times.
 SETTLED, FITS = 0.01, 10
@@ -137,7 +141,13 @@ class Fit:
 
 
 def fit_output(
-    mech: Mechanism, log: Log, names: list[str], horizon: int, max_step: float, physical: bool = True
+    mech: Mechanism,
+    log: Log,
+    names: list[str],
+    horizon: int,
+    max_step: float,
+    physical: bool = True,
+    held: bool = False,
 ) -> Fit:
     """Return the components of parameters with which simulated motions are nearest to a log's.
 
@@ -150,11 +160,13 @@ def fit_output(
     horizon : int
         Rows of a stretch.
     max_step : float
-        Longest step of the integration [s].
+        Longest step of the integration [s]; it is shorter where damping, or friction next to rest, asks for that.
     physical : bool
         Whether links that are unknown as a whole are held to what bodies can have, where they would not be.
+    held : bool
+        Whether torques are held from each row to the next, and not linear between them.
     """
-    search = _Search(mech, log, names, horizon, max_step)
+    search = _Search(mech, log, names, horizon, max_step, held)
     found = _gone(search)
     if physical and not search.bodies.possible(search.point.values):
         search.hold(mech)
@@ -189,8 +201,8 @@ class _Point:
 class _Search:
     """The search for the numbers and the starts of the stretches."""
 
-    def __init__(self, mech: Mechanism, log: Log, names: list[str], horizon: int, max_step: float) -> None:
-        self.log = log
+    def __init__(self, mech: Mechanism, log: Log, names: list[str], horizon: int, max_step: float, held: bool) -> None:
+        self.log, self._holds_torques = log, held
         self.names = [part.name for _, parts in find(mech, names) for part in parts]
         for name in self.names:
             component_value(mech, name)  # refuses wrenches
@@ -202,7 +214,8 @@ class _Search:
         if (steps <= 0.0).any():
             row = int(np.flatnonzero((np.diff(log.t) <= 0.0) & (np.diff(log.run) == 0))[0]) + 1
             raise InvalidValue(f"data, t: the times must increase, but row {row} is not after the one before")
-        self._parts = max(1, int(np.ceil(float(steps.max(initial=0.0)) / max_step - 1e-9)))
+        self._longest = float(steps.max(initial=0.0))
+        self._parts = max(1, _count(self._longest / max_step))
         count = int(self.stretches.weighs.sum())
         free = self._directions.shape[0] * self._directions.shape[2]
         if count <= free + len(self.names):
@@ -221,7 +234,7 @@ class _Search:
         except NonFinite:
             raise NonFinite(
                 "identify: the simulation of the mechanism that is given grows beyond all numbers; its guesses, as of "
-                "a damping, may be too large, horizon= too long, or max_step= is needed"
+                "a stiffness, may be too large, horizon= too long, or max_step= is needed"
             ) from None
 
     def hold(self, mech: Mechanism) -> None:
@@ -236,6 +249,7 @@ class _Search:
     @np.errstate(over="ignore", invalid="ignore")  # what grows beyond all numbers is no point
     def _at(self, mech: Mechanism, values: Array, start: Array) -> _Point:
         """Simulate all stretches."""
+        self._keep_stable(mech)
         parts = [part for name in self.names for part in find(mech, name)[0][1]]
         s, ways = self.stretches, state_directions(mech, start)
         free = ways.shape[2]
@@ -245,7 +259,8 @@ class _Search:
             h = (s.t[:, k + 1] - s.t[:, k])[:, None] / self._parts
             for j in range(self._parts):
                 a, b = (((j + part) / self._parts) for part in (0.0, 1.0))
-                loads = [(1 - w) * s.tau[:, k] + w * s.tau[:, k + 1] for w in (a, 0.5 * (a + b), b)]
+                shares = (0.0, 0.0, 0.0) if self._holds_torques else (a, 0.5 * (a + b), b)
+                loads = [(1 - w) * s.tau[:, k] + w * s.tau[:, k + 1] for w in shares]
                 x, D = _step(mech, parts, x, D, h, loads)
             states.append(x)
             changes.append(D)
@@ -253,6 +268,22 @@ class _Search:
         found = np.stack(states, axis=1)[..., :width]
         rates = np.stack(changes, axis=1)[..., :width, :]
         return _Point(values, start, ways, mech, found, rates[..., :free], rates[..., free:])
+
+    def _keep_stable(self, mech: Mechanism) -> None:
+        """Take shorter steps, from now on, where damping and friction at rest need that."""
+        s, n = self.stretches, mech.n
+        q, nothing = np.ascontiguousarray(s.start[:, :n]), np.zeros((len(s.start), n))
+        slopes = _sensitivity(mech, q, nothing, nothing).dy_dqd
+        fastest = float(np.abs(np.linalg.eigvals(slopes)).max(initial=0.0)) if np.isfinite(slopes).all() else 0.0
+        parts = _count(self._longest * fastest / STABLE)
+        if parts > max(self._parts, MOST_PARTS):
+            joint = mech.names[int(np.argmax(np.abs(np.diagonal(slopes, axis1=1, axis2=2)).max(axis=0)))]
+            notice_once(
+                f"identify: at rest friction and damping of joint {joint!r} slow it down within {1.0 / fastest:.2g} s, "
+                "for which steps are not short enough, so that the simulation may be unstable there; give it a greater "
+                "friction_velocity"
+            )
+        self._parts = max(self._parts, min(parts, MOST_PARTS))
 
     def _bounds(self) -> tuple[Array, Array]:
         """Return the least and greatest changes, for positive masses, and damping and the like that is not negative."""
@@ -446,10 +477,20 @@ def _step(
     return x + h / 6.0 * sums[0], D + h[..., None] / 6.0 * sums[1]
 
 
+def _sensitivity(mech: Mechanism, q: Array, qd: Array, tau: Array) -> Any:
+    """Return accelerations under torques, with their derivatives."""
+    return closed_sensitivity(mech, q, qd, tau, check=False) if mech.loops else hybrid_sensitivity(mech, q, qd, tau)
+
+
+def _count(ratio: float) -> int:
+    """Return how many steps there are in a time of so many longest ones."""
+    return int(np.ceil(ratio - 1e-9))
+
+
 def _rate(mech: Mechanism, parts: list[Component], x: Array, D: Array, tau: Array) -> tuple[Array, Array]:
     n = mech.n
     q, qd = np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(x[:, n:])
-    d = closed_sensitivity(mech, q, qd, tau, check=False) if mech.loops else hybrid_sensitivity(mech, q, qd, tau)
+    d = _sensitivity(mech, q, qd, tau)
     change = d.dy_dq @ D[:, :n] + d.dy_dqd @ D[:, n:]
     change[..., D.shape[2] - len(parts) :] -= d.dy_du @ torque_rates(mech.tree, parts, q, qd, d.y)
     return np.hstack([qd, d.y]), np.concatenate([D[:, n:], change], axis=1)

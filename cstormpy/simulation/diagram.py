@@ -7,9 +7,10 @@ gathered once. The blocks cannot tell the difference: they get the same inputs, 
 from __future__ import annotations
 
 import contextlib
+import copy
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any
 
@@ -50,6 +51,8 @@ class Diagram:
 
     Attributes
     ----------
+    blocks : set of Block
+        All of them.
     continuous
         Pairs of block and slice of the state vector, in the order of that vector.
     bounds : Bounds
@@ -70,7 +73,7 @@ class Diagram:
     """
 
     def __init__(self, bd: Any) -> None:
-        self.bd = bd
+        self.bd, self.blocks = bd, set(bd.blocklist)
         self.continuous: list[tuple[Any, slice]] = []
         begin = 0
         self.cells: dict[Any, list[Any]] = {}
@@ -109,6 +112,26 @@ class Diagram:
         self.shortcut: Callable[[float, Array], bool] | None = None
         self.forget()
 
+    def part(self, blocks: Collection[Any]) -> Diagram:
+        """Return some of its blocks as a diagram by themselves, with the states of these alone; the rest is shared."""
+        found = copy.copy(self)
+        found.__dict__.pop("rates", None)
+        found.blocks = {b for b in self.blocks if b in blocks}
+        found.order = [each for each in self.order if each[0] in blocks]
+        found.outputs = [each for each in self.outputs if each[0] in blocks]
+        found.cells = {b: cell for b, cell in self.cells.items() if b in blocks}
+        found.holds = {b: hold for b, hold in self.holds.items() if b in blocks}
+        found.sinks = [b for b in self.sinks if b in blocks]
+        kept = [(b, cell) for (b, _), (cell, _) in zip(self.continuous, self.views, strict=True) if b in blocks]
+        ends = np.cumsum([b.nstates for b, _ in kept], dtype=int).tolist()
+        parts = [slice(end - b.nstates, end) for (b, _), end in zip(kept, ends, strict=True)]
+        found.continuous = [(b, part) for (b, _), part in zip(kept, parts, strict=True)]
+        found.views = [(cell, part) for (_, cell), part in zip(kept, parts, strict=True)]
+        found.nstates = ends[-1] if ends else 0
+        found.bounds = Bounds(found.continuous)
+        found.closed = [(b, part) for b, part in found.continuous if any(b is closed for closed, _ in self.closed)]
+        return found
+
     @cached_property
     def rates(self) -> list[tuple[Any, ...]]:
         """Of each block with states what gives their rate, its inputs, and where they stand."""
@@ -145,6 +168,10 @@ class Diagram:
                 self.cells[b][0] = state[begin : begin + b.ndstates]
                 begin += b.ndstates
         self.forget()
+
+    def sampled_by(self, clock: Any) -> list[Any]:
+        """Return the blocks that a clock samples."""
+        return [b for b in clock.blocklist if b in self.cells]
 
     def sample(self, clocks: list[Any], t: float, x: Array) -> None:
         """Compute all signals where clocks tick: those that their blocks hold between ticks anew."""

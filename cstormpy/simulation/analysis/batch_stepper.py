@@ -55,7 +55,7 @@ class BatchStepper:
         self._substeps = whole_number(substeps, "batch_stepper: substeps", 1, 10_000)
         self._method = fixed_method(solver, "batch_stepper")
         found = stepped_by_others(sim, bd, inputs, outputs, x, "batch_stepper", _AssemblyOfRows)
-        program, state = found.program, found.first[1]
+        program, state = found.program, found.first[1][found.kept]
         _refuse_calls(program)
         self._found, self._diagram, self._u0 = found, found.diagram, found.u0
         self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
+from bdsim.block import SinkBlock
 from bdsim.components import Clock
 from numpy.typing import ArrayLike, NDArray
 
@@ -29,13 +30,14 @@ from cstormpy.simulation.analysis.model import (
 )
 from cstormpy.simulation.analysis.parameters import take_up
 from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_ports
+from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.named_states import numbers, state_vector
-from cstormpy.simulation.recording import find_signals
+from cstormpy.simulation.recording import Signal, find_signals
 from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
@@ -51,8 +53,12 @@ class SteppedByOthers:
 
     Attributes
     ----------
-    first : (float, ndarray (n,))
-        The time and the state where it begins.
+    diagram, whole : Diagram
+        What is stepped, and what it is a part of.
+    kept : ndarray (n,)
+        Where its states stand among those of the whole.
+    first : (float, ndarray)
+        The time and the state of the whole where it begins.
     start : None, array or dict
         What was given of that state; the rest is as the blocks say.
     u0 : ndarray
@@ -63,6 +69,8 @@ class SteppedByOthers:
     """
 
     diagram: Diagram
+    whole: Diagram
+    kept: NDArray[np.int64]
     simstate: RunState
     program: Program
     first: tuple[float, Array]
@@ -88,15 +96,15 @@ class SteppedByOthers:
         x = opened(x, "reset: x")
         saved = isinstance(x, SavedState)
         begin = real_number(t, "reset: t") if t is not None else x.t if saved else float(self.first[0])
-        before, arrays = SavedState.of(self.diagram, *self.first, 0.0) if saved else None, (program.p, program.n)
+        before, arrays = SavedState.of(self.whole, *self.first, 0.0) if saved else None, (program.p, program.n)
         kept = [each.copy() for each in arrays]
         check_numbers(bd.blocklist)
         try:
             if saved:
-                x = x.restore(self.diagram, self.simstate, "reset: x")
+                x = x.restore(self.whole, self.simstate, "reset: x")[self.kept]
             elif x is None or isinstance(x, Mapping):
                 first = state_vector(bd, self.start, np.array(bd.getstate0(), dtype=float), "reset: x")
-                x = state_vector(bd, x, first, "reset: x")
+                x = state_vector(bd, x, first, "reset: x")[self.kept]
             else:
                 x = checked(x)
             for b in bd.blocklist:
@@ -111,19 +119,29 @@ class SteppedByOthers:
             for each, values in zip(arrays, kept, strict=True):
                 each[:] = values
             if before is not None:
-                before.restore(self.diagram, self.simstate)
+                before.restore(self.whole, self.simstate)
             raise
 
 
 def stepped_by_others(
     sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, who: str, walk: type[AssemblyWithInputs] = AssemblyWithInputs
 ) -> SteppedByOthers:
-    """Return a diagram with nothing but continuous states, translated by a kind of walk through it."""
+    """Return a diagram with nothing but continuous states, translated by a kind of walk through it.
+
+    Where it has more, it is the part that the outputs need.
+    """
     feed_open_inputs(bd, inputs, f"{who}: inputs")
-    with started(sim, bd, x, 0.0, who) as (diagram, simstate, t, state):
+    with started(sim, bd, x, 0.0, who) as (whole, simstate, t, state):
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{who}: inputs"), f"{who}: inputs"), True, who)
-        refuse_more_than_states(diagram, simstate, moved, who)
         watched = find_signals(bd, outputs, f"{who}: outputs")
+        diagram, kept, declared = whole, np.arange(state.size), declared_events(simstate)
+        try:
+            refuse_more_than_states(whole, simstate, declared, moved, who)
+        except DiagramError:
+            if not watched:
+                raise
+            diagram, kept = needed_part(whole, simstate, moved, watched)
+            refuse_more_than_states(diagram, simstate, declared, moved, who)
         try:
             assembly = walk(diagram, moved)
             program = assembly.program()
@@ -131,6 +149,8 @@ def stepped_by_others(
             raise DiagramError(f"{who}: {why}") from why
         return SteppedByOthers(
             diagram,
+            whole,
+            kept,
             simstate,
             program,
             (t, state.copy()),
@@ -138,7 +158,7 @@ def stepped_by_others(
             np.concatenate([*(i.value for i in moved), np.zeros(0)]),
             tuple(name for i in moved for name in labels(i.signal)),
             tuple(name for s in watched for name in labels(s)),
-            tuple(bd.statenames),
+            tuple(bd.statenames[k] for k in kept),
             np.array([k for i in moved for k in assembly.places_of.get(i.signal.key, ())], dtype=np.int64),
             places_of(program, watched),
             places_of(program, [arriving(bd, i.signal) for i in moved]),
@@ -338,35 +358,65 @@ def fixed_method(solver: Any, what: str) -> Tableau:
     return method
 
 
-def refuse_more_than_states(diagram: Any, simstate: Any, moved: list[Input], who: str) -> None:
+def needed_part(
+    diagram: Diagram, simstate: Any, moved: list[Input], watched: list[Signal]
+) -> tuple[Diagram, NDArray[np.int64]]:
+    """Return those blocks that some signals need, with inputs replaced, and where their states stand among all.
+
+    What ends a run counts as needed.
+    """
+    given = {i.signal.key for i in moved}
+    owners = {id(slot): (b, port) for b, port, slot in diagram.outputs}
+    stack = [s.block for s in watched]
+    stack += [b for d, b in simstate.crossing_detectors if is_of(b.__class__, SinkBlock) and getattr(d, "acts", True)]
+    needed: set[Any] = set()
+    while stack:
+        b = stack.pop()
+        if b in needed:
+            continue
+        needed.add(b)
+        for port, slot in enumerate(b._inport_slots):
+            source, number = owners[id(slot)]
+            if given.isdisjoint({(id(b), ~port), (id(source), number)}):
+                stack.append(source)
+    kept = [np.arange(part.start, part.stop) for b, part in diagram.continuous if b in needed]
+    return diagram.part(needed), np.concatenate([np.zeros(0, dtype=np.int64), *kept])
+
+
+def declared_events(simstate: Any) -> list[tuple[float, Any]]:
+    """Return when what jumps, of those that have declared it, and which clocks tick first."""
+    return [(float(t), source) for t, source in simstate.eventq.pop_until(math.inf)]
+
+
+def refuse_more_than_states(
+    diagram: Diagram, simstate: Any, declared: list[tuple[float, Any]], moved: list[Input], who: str
+) -> None:
     """Refuse what happens between two steps: ticks, events that do something, declared jumps."""
     sampled = [b.name for b in diagram.cells]
     if sampled:
         _refuse(who, sampled[0], "is sampled", "sampled blocks")
-    _refuse_events(diagram, simstate, moved, who)
-    for _, source in simstate.eventq.pop_until(math.inf):
-        if not isinstance(source, Clock) or source.blocklist:
-            _refuse_jumps(source, moved, who)
+    refuse_more_than_samples(diagram, simstate, declared, moved, who)
 
 
-def refuse_more_than_samples(diagram: Any, simstate: Any, moved: list[Input], who: str) -> list[tuple[float, Clock]]:
+def refuse_more_than_samples(
+    diagram: Diagram, simstate: Any, declared: list[tuple[float, Any]], moved: list[Input], who: str
+) -> list[tuple[float, Clock]]:
     """Refuse events that do something, and jumps of sources; return when sampled blocks jump, and by which clock."""
-    _refuse_events(diagram, simstate, moved, who)
-    declared = [(t, source) for t, source in simstate.eventq.pop_until(math.inf) if not isinstance(source, Clock)]
-    for _, source in declared:
-        if source not in diagram.cells:
-            _refuse_jumps(source, moved, who)
-    return [(float(t), source._clock) for t, source in declared if source in diagram.cells]
-
-
-def _refuse_events(diagram: Any, simstate: Any, moved: list[Input], who: str) -> None:
     for bound in diagram.bounds:
         _refuse(who, bound.block.name, "has limits of its states", "limits of states")
+    left_out = set(diagram.bd.blocklist) - diagram.blocks
     for detector, block in simstate.crossing_detectors:
         owner = getattr(detector, "block", block)
-        if getattr(detector, "acts", True) and not _replaced(owner, moved):  # at a kink a step ends, which is all
+        if owner in left_out or not getattr(detector, "acts", True):  # at a kink a step ends, which is all
+            continue
+        if not _replaced(owner, moved):
             remedy = "make it with locate=False if it takes that, or "
             _refuse(who, block.name, "locates events", "located events", remedy)
+    jumps = [(t, source) for t, source in declared if not isinstance(source, Clock) and source not in left_out]
+    for _, source in jumps:
+        if source not in diagram.cells:
+            _refuse_jumps(source, moved, who)
+    return [(t, source._clock) for t, source in jumps if source in diagram.cells]
 
 
 def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "") -> NoReturn:

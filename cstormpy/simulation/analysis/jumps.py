@@ -179,9 +179,9 @@ def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int
             continue
         seen.add(node.index)
         primitive = node.primitive
-        if not primitive.named or (primitive in _UNFOUND and node.args[0] is not node.args[1]):  # nan is not itself
-            return False
-        if may_jump(primitive) and node.index not in program.switched:
+        unfound = primitive in _UNFOUND and node.args[0] is not node.args[1]  # nan is not itself
+        unfound = unfound or (may_jump(primitive) and node.index not in program.switched)
+        if not primitive.named or (unfound and _moves(node)):
             return False
         if primitive is DIV and _moves(node.args[1]):  # by what may pass zero
             return False
@@ -190,6 +190,7 @@ def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int
 
 
 def _moves(x: Any) -> bool:
+    """Tell whether a number may change during a run."""
     return any(node.primitive is INPUT and node.data[0] != "p" for node in alive([x]))
 
 

@@ -158,7 +158,8 @@ class Analysis:
         ----------
         bd : BlockDiagram
             Of continuous blocks, without clocks, events that change something and declared jumps, which are those of a
-            run, but for blocks whose outputs are all among the inputs. Where an output only bends no step ends.
+            run, but for blocks whose outputs are all among the inputs. Where an output only bends no step ends. A
+            diagram that has more is stepped in part, where the outputs do not need it: the states are of this part.
         inputs : list
             Ports as in `linearize`, whose signals are replaced: outputs, or input ports by name, as ``"plant.tau"``;
             one that nothing is wired to gets a CONSTANT of zeros, which stays in the diagram, as there.
@@ -497,8 +498,8 @@ class Analysis:
         ----------
         bd, cost, parameters, T, **options
             As in `gradient`.
-        bounds : dict or pair, optional
-            Least and greatest value by the name of a parameter, or of all of them; None for none.
+        bounds : dict, pair or list of pairs, optional
+            Least and greatest value by the name of a parameter, of all of them, or of each; None for none.
         apply : bool, optional
             Whether the blocks keep the better values; unless given, where the search came to an end by itself. That of
             a state becomes the x0 of its block; where `start` is given the message says how to pass it on.

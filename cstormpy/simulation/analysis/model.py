@@ -12,9 +12,10 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, InvalidValue, NonFinite
 from cstormpy.graph.arrays import symbols
-from cstormpy.simulation.analysis.ports import EnteringSlot, InputPort
+from cstormpy.simulation.analysis.ports import EnteringSlot, InputPort, arriving
 from cstormpy.simulation.compiled.assembly import Assembly
 from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.signals import numbers
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram, _short
@@ -112,10 +113,23 @@ class AssemblyWithInputs(Assembly):
 
     def program(self) -> Program:
         """Return the program of all blocks; from now on `places_of` says where the inputs stand."""
+        self._stand_in()
         made = super().program()
         begins = self.numbers.begins
         self.places_of = {key: [begins[k] for k in mine] for key, mine in self._numbered.items()}
         return made
+
+    def _stand_in(self) -> None:
+        """Put inputs out as signals themselves where the blocks that give them are none of the diagram's."""
+        there = {id(slot) for _, _, slot in self.diagram.outputs}
+        for given in self.inputs.values():
+            if id(given.signal.slot) in there:
+                continue
+            number = self._moved(given, given.signal.slot.value)
+            self.signals[id(self._entering.get(given.signal.key, given.signal.slot))] = number
+            key = arriving(self.diagram.bd, given.signal).key
+            self.columns[key] = (len(self.out), given.shape)
+            self.out.extend(numbers(number))
 
     @contextlib.contextmanager
     def _entered(self, b: Any) -> Iterator[None]:

@@ -181,7 +181,16 @@ def _limits(names: tuple[str, ...], bounds: Any, values: Array) -> Array:
     if bounds is None:
         bounds = {}
     if not isinstance(bounds, Mapping):
-        bounds = dict.fromkeys(names, bounds)
+        pairs = list(bounds) if isinstance(bounds, (list, tuple, np.ndarray)) else []
+        if pairs and all(np.ndim(pair) == 1 for pair in pairs):  # one for each, as scipy takes them
+            if len(pairs) != len(names):
+                raise InvalidValue(
+                    f"tune: bounds: expected one pair for each of the {len(names)} parameters, got {len(pairs)}; the "
+                    f"parameters are {', '.join(names)}"
+                )
+            bounds = dict(zip(names, pairs, strict=True))
+        else:
+            bounds = dict.fromkeys(names, bounds)
     for name, pair in bounds.items():
         at = [k for k, known in enumerate(names) if known == name or known.startswith(f"{name}[")]
         if not at:
@@ -191,7 +200,10 @@ def _limits(names: tuple[str, ...], bounds: Any, values: Array) -> Array:
                 np.inf * sign if value is None else float(value) for sign, value in zip((-1, 1), pair, strict=True)
             )
         except (TypeError, ValueError):
-            raise InvalidType(f"tune: bounds of {name}: expected two numbers, got {shown(pair)}") from None
+            raise InvalidType(
+                f"tune: bounds of {name}: expected two numbers, got {shown(pair)}; bounds is a dict of "
+                "pairs by name, one pair for all parameters, or a list of one for each"
+            ) from None
         if not least < most:
             raise InvalidValue(f"tune: bounds of {name}: expected the lesser number first, got {least:g} and {most:g}")
         limits[0, at], limits[1, at] = least, most

@@ -120,7 +120,7 @@ class Assembly:
         routine = Routine("rate", nothing, {}, {"out": self.out, "xd": self.rates}, status, scalars=("t",))
         closing = self._closing(closed, open_)
         blocks = [*(b for b, *_ in d.order), *(b for b, _ in d.continuous), *(b for _, b in self.detectors)]
-        blocks += [b for clock in d.bd.clocklist for b in clock.blocklist]
+        blocks += [b for clock in d.bd.clocklist for b in d.sampled_by(clock)]
         return Program(
             routine=routine,
             closing=closing,
@@ -186,19 +186,19 @@ class Assembly:
         for b, part in self.diagram.continuous:
             self.states[b] = symbols([inputs("x", k) for k in range(part.start, part.stop)])
         for clock in self.diagram.bd.clocklist:
-            for b in clock.blocklist:
+            for b in self.diagram.sampled_by(clock):
                 part = slice(self.sampled_size, self.sampled_size + b.ndstates)
                 self.states[b] = symbols([inputs("z", k) for k in range(part.start, part.stop)])
                 self.sampled.append((b, part))
                 self.sampled_size = part.stop
-            for b in clock.blocklist:
+            for b in self.diagram.sampled_by(clock):
                 if b in self.diagram.holds:
                     size = sum(np.size(slot.value) for slot in b._outport_slots)
                     part = slice(self.sampled_size, self.sampled_size + size)
                     self.held.append((b, part))
                     self.sampled_size = part.stop
         for clock in self.diagram.bd.clocklist:
-            if clock.blocklist:
+            if self.diagram.sampled_by(clock):
                 self.flags[clock] = self.sampled_size
                 self.sampled_size += 1
 
@@ -471,10 +471,10 @@ class Assembly:
         found, parts = [], dict(self.sampled)
         count = len(self.diagram.order) + len(self.diagram.continuous) + len(self.detectors)
         for clock in self.diagram.bd.clocklist:
-            first, items, before = len(self.out), list[Node](), count
-            count += len(clock.blocklist)
+            first, items, before, blocks = len(self.out), list[Node](), count, self.diagram.sampled_by(clock)
+            count += len(blocks)
             try:
-                for k, b in enumerate(clock.blocklist):
+                for k, b in enumerate(blocks):
                     self.call_table.failure = before + k + 1
                     self.call_table.owner = str(b.name)
                     u, x = self._inputs(b), self.states[b]
@@ -485,8 +485,8 @@ class Assembly:
             for b, _ in self.held:
                 if b._clock is clock:
                     items += self._holding[b]
-            if clock.blocklist:
-                begin = parts[clock.blocklist[0]].start
+            if blocks:
+                begin = parts[blocks[0]].start
                 found.append((clock, slice(begin, begin + len(items)), first))
                 self.out += items
         return found

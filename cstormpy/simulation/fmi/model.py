@@ -13,7 +13,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.graph.printing import number_text, unwritten_in_c
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.external import refuse_more_than_samples
+from cstormpy.simulation.analysis.external import declared_events, needed_part, refuse_more_than_samples
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, labels, named_once, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
@@ -86,10 +86,13 @@ def model_of(
     with contextlib.ExitStack() as stack:
         if tuned is not None:  # what the equations take for granted of their values would not hold for others
             stack.enter_context(tuned.moved())
-        diagram, simstate, _, _ = stack.enter_context(started(sim, bd, None, 0.0, what))
+        diagram, simstate, _, state = stack.enter_context(started(sim, bd, None, 0.0, what))
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), True, what)
-        jumps = refuse_more_than_samples(diagram, simstate, moved, what)
         watched = named_once(find_signals(bd, outputs, f"{what}: outputs"), f"{what}: outputs")
+        kept = np.arange(state.size)
+        if watched:
+            diagram, kept = needed_part(diagram, simstate, moved, watched)
+        jumps = refuse_more_than_samples(diagram, simstate, declared_events(simstate), moved, what)
         try:
             assembly = _WithoutPython(diagram, moved)
             program = assembly.program()
@@ -110,7 +113,8 @@ def model_of(
     u0 = [(name, float(v)) for i in moved for name, v in zip(labels(i.signal), i.value, strict=True)]
     y = [name for s in watched for name in labels(s)]
     values = [] if tuned is None else list(zip(tuned.names, tuned.get().tolist(), strict=True))
-    x0 = list(zip(map(str, bd.statenames), np.array(bd.getstate0(), dtype=float).tolist(), strict=True))
+    start = np.array(bd.getstate0(), dtype=float)
+    x0 = [(str(bd.statenames[k]), float(start[k])) for k in kept]
     names = ["solver.rtol", "solver.atol"] if method.adaptive else ["solver.step"]
     told = ["relative tolerance", "absolute tolerance"] if method.adaptive else ["longest step of the method"]
     variables = [
@@ -182,8 +186,8 @@ def _slopes(program: Program, tuned: Parameters | None, what: str) -> list[tuple
             )
             if not found[k].any():
                 raise InvalidValue(
-                    f"{what}: parameters: {tuned.names[k]} has no say in the equations; where a state starts is set by "
-                    "its own name"
+                    f"{what}: parameters: {tuned.names[k]} has no say in what the outputs need; where a state starts "
+                    "is set by its own name"
                 )
         _refuse_curved(read(values + moves), base + moves @ found, f"{what}: parameters: {', '.join(tuned.names)}")
     program.refresh()

@@ -196,9 +196,10 @@ def test_the_orbit_of_a_controlled_mechanism_is_found():
     plant, controller = bd.HYBRIDDYNAMICS(mech, q0=[-1.0], name="plant"), bd.CONTROLLER(mech, Pump(mech), name="law")
     bd.connect(plant[0:2], controller[0:2])
     bd.connect(controller.tau, plant.tau)
+    bd.connect(controller.tau, bd.EFFORT(name="effort"))
     orbit = sim.periodic_orbit(bd, settle=10.0, watch=["law.tau"])
-    assert orbit.stable and not orbit.forced
-    assert sum(mech.energy(orbit.x[:1], orbit.x[1:])) == pytest.approx(-2.0, abs=1e-9)
+    assert orbit.stable and "effort.effort" not in orbit.residual and not orbit.forced
+    assert sum(mech.energy(orbit.x[:1], orbit.x[1:2])) == pytest.approx(-2.0, abs=1e-9)
     assert np.abs(orbit.out.signal("law.tau")).max() < 1e-8
     squares = np.trapezoid(orbit.out.x[:, 1] ** 2, orbit.out.t)
     np.testing.assert_allclose(orbit.multipliers, [math.exp(-0.4 * squares)], rtol=1e-4)
@@ -295,6 +296,9 @@ def test_what_is_no_orbit_is_told(caplog):
     sim = simulation()
     lost = sim.periodic_orbit(driven(sim), 3.0)
     assert not lost.success and "not a second time: its period is another one" in lost.message
+    assert "leave out forced=False" in sim.periodic_orbit(driven(sim), 2.0, forced=False).message
+    free = oscillator(sim, lambda x, v: (1.0 - x**2) * v - x)
+    assert "stays as given" in sim.periodic_orbit(free, 6.5, forced=True).message
     rest = sim.periodic_orbit(pendulum(sim, damping=0.5, q0=-1.5)[0], 1.6)
     assert not rest.success and not rest.stable and "at rest" in rest.message
     turning = sim.periodic_orbit(pendulum(sim, damping=0.5, qd0=10.0, torque=7.0)[0], 0.45, start=[0.0, 13.0])
@@ -306,7 +310,7 @@ def test_what_is_no_orbit_is_told(caplog):
     assert sim.periodic_orbit(tiny, 6.5, start=[2e-7, 1e-8], atol=1e-17).period == pytest.approx(VAN_DER_POL, abs=1e-8)
     one = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * v - x), 6.0, max_runs=2)
     assert "max_runs = 2" in one.message
-    assert caplog.text.count("periodic_orbit: no periodic orbit was found") == 5
+    assert caplog.text.count("periodic_orbit: no periodic orbit was found") == 7
 
 
 @pytest.mark.parametrize(

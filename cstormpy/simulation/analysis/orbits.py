@@ -42,8 +42,8 @@ _NEUTRAL = 1e-6
 _TIMES = 2.0
 #: A step changes it by no more than this part. It is halved so often at most, until it gains so much for its length.
 _STRETCH, _HALVINGS, _LEAST_GAIN = 0.3, 12, 1e-4
-#: The part of a run that shows which states only add up.
-_GLANCE = 0.01
+#: The part of a run that shows which states only add up, and what rounding leaves of how they follow themselves.
+_GLANCE, _ROUNDING = 0.01, 1e-12
 #: The times of a run, as parts of it, at which it is seen whether time matters, and how far beside its beginning.
 _LATER, _ASIDE = (np.arange(16) * 0.5 * (5.0**0.5 - 1.0)) % 1.0, 1e-3
 #: States that move by less than this part of what they are, or moved at first, are at rest.
@@ -188,8 +188,8 @@ class _Return:
         ]
         self.x = self._shut(first_state(bd, start, "periodic_orbit"))
         self.kept, _ = on_the_manifold(self.closed, self.x, self.x.size)
-        timed = _depends_on_time(sim, bd, start, span)
-        self.forced = timed if forced is None else flag(forced, "periodic_orbit: forced")
+        self.timed = _depends_on_time(sim, bd, start, span)
+        self.forced = self.timed if forced is None else flag(forced, "periodic_orbit: forced")
         self.gain, self.ways = _gains(bd, advance)
         #: States that are looked for; the others go where they will.
         self.free = np.setdiff1d(self.kept, self.ways)
@@ -238,7 +238,9 @@ class _Return:
     def leave_adding(self, span: float) -> None:
         """Leave out states that only add up, as an EFFORT's, found by a short run."""
         follows = np.zeros((self.x.size, self.x.size))
-        follows[np.ix_(self.free, self.free)] = self.look(self.x, span).slope - np.eye(self.free.size)
+        changes = self.look(self.x, span).slope - np.eye(self.free.size)
+        changes[np.eye(self.free.size, dtype=bool) & (np.abs(changes) <= _ROUNDING)] = 0.0
+        follows[np.ix_(self.free, self.free)] = changes
         adding = [k for k in idle_states(self.bd, follows) if self.gain[k] == 0.0]
         self.free = np.setdiff1d(self.free, adding)
         if not self.free.size:
@@ -380,12 +382,11 @@ def _told(found: _Return, missing: Array) -> str:
     """Return which state comes back least."""
     worst = int(np.argmax(np.abs(missing) / found.scale[found.free]))
     name = found.bd.statenames[found.free[worst]]
-    small = found.scale[found.free[worst]] <= found.least
-    why = (
-        "it moves so little that a smaller atol= may help"
-        if small
-        else "advance= is for what goes on from round to round"
-    )
+    why = "advance= is for what goes on from round to round"
+    if found.forced:
+        why += "; the period stays as given, as the diagram depends on time, unless forced=False"
+    if found.scale[found.free[worst]] <= found.least:
+        why = "it moves so little that a smaller atol= may help"
     return f"{name} ends {missing[worst]:.3g} from where it begins ({why})"
 
 
@@ -413,7 +414,9 @@ def _why_none(
         most = np.maximum(most, _NEAR)
     if (apart > most).any():
         name = found.bd.statenames[free[int(np.argmax(apart))]]
-        why = "its period is another one" if found.forced else "a block has changed its mode; begin in that, by settle="
+        why = "a block has changed its mode; begin in that, by settle="
+        if found.timed:
+            why = "its period is another one" if found.forced else "the diagram depends on time; leave out forced=False"
         if found.ways:
             why += f"; or it follows {found.bd.statenames[found.ways[0]]}, which advance= lets go where it will"
         return f"{_NONE}: {name} comes back once, but not a second time: {why}"

@@ -85,6 +85,10 @@ def test_an_orbit_that_no_run_comes_to_is_found_too():
     stable = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * v - x), 6.0)
     np.testing.assert_allclose(orbit.multipliers * stable.multipliers, 1.0, rtol=1e-6)
     assert "unstable: period 6.663" in repr(orbit)
+    wild = sim.periodic_orbit(oscillator(sim, lambda x, v: (x**2 - 1.0) * 1.5 * v - x), 7.0, start=[2.0, 0.0])
+    calm = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * 1.5 * v - x), 7.0, start=[2.0, 0.0])
+    assert wild.success and wild.multipliers[0].real > 1e5
+    assert wild.period == pytest.approx(calm.period, abs=1e-8)
 
 
 def test_a_guess_of_several_rounds_leads_to_one():

@@ -186,7 +186,7 @@ class _Return:
         self.closed = [
             (b, slice(at[0], at[-1] + 1)) for b, at in continuous_parts(bd) if at and getattr(b, "closed", False)
         ]
-        self.x = self._shut(first_state(bd, start, "periodic_orbit"))
+        self.x = self.shut(first_state(bd, start, "periodic_orbit"))
         self.kept, _ = on_the_manifold(self.closed, self.x, self.x.size)
         self.timed = _depends_on_time(sim, bd, start, span)
         self.forced = self.timed if forced is None else flag(forced, "periodic_orbit: forced")
@@ -222,9 +222,9 @@ class _Return:
 
     def moved(self, x: Array, step: Array) -> Array:
         """Return a state with those that are looked for moved, and others following them."""
-        return self._shut(x + self._following(x) @ step)
+        return self.shut(x + self._following(x) @ step)
 
-    def _shut(self, x: Array) -> Array:
+    def shut(self, x: Array) -> Array:
         """Return a state with loops that are nearly closed closed."""
         there = x.copy()
         for block, part in self.closed:
@@ -405,7 +405,10 @@ def _why_none(
     free, scale = found.free, found.scale
     if (np.ptp(out.x, axis=0) <= _AT_REST * scale)[free].all():
         return f"{_NONE}: the search ended where the diagram is at rest; begin elsewhere"
-    again = found.sim.run(found.bd, T=T, start=out, **runs)
+    # from where it should have ended: what was missing there would grow in this round too
+    there = out.x[-1].copy()
+    there[free] = out.x[0, free] + found.gain[free]
+    again = found.sim.run(found.bd, T=T, start=saved_with(found.bd, out.state, found.shut(there)), **runs)
     apart = np.abs(again.x[-1] - out.x[-1] - found.gain)[free] / scale[free]
     most = np.full(free.size, _AGAIN * tol * max(1.0, float(np.abs(multipliers).max(initial=0.0))))
     if not (apart > most).any():  # halves of an orbit may begin and end in the same place, in other modes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from closeness import assert_close
+from scipy.linalg import solve_continuous_are
 
 import cstormpy as cs
 from cstormpy import control
@@ -114,3 +115,23 @@ def test_a_joint_with_limits_or_coupled_is_elsewhere_after_a_turn():
     limits = cs.Limits(position=(-2.8, 2.8))
     arm = cs.Mechanism([pinion.replace(parent=None, joint=cs.Revolute((0, 0, 1), limits=limits))])
     assert_close(control.LQR(arm, [2.5]).error(np.array([-2.5]), np.zeros(1)), [-5.0, 0.0], 1e-12)
+
+
+def test_what_takes_over_at_the_end_is_told_in_the_joints_of_the_motion():
+    """Where the rocker turns back, the crank tells the posture; at the end the rocker would, if it were asked alone."""
+    mech = cs.library.four_bar().with_drive(actuated=["rocker"])
+    turning, rest = np.array([2.58252593, -3.07504558, -2.68786511]), np.zeros(3)
+
+    def motion(t):
+        q = turning
+        for _ in range(8):
+            q, _ = mech.project([turning[0] + 0.6 * t * t, *q[1:]], rest)
+        return q, rest, rest
+
+    law = control.TVLQR(mech, motion, t0=0.0, t1=1.0, misfit=10.0, steps=4)
+    end = motion(1.0)[0]
+    hold = mech.inverse_dynamics(end, 0.0 * end, 0.0 * end)[mech.actuated_mask]
+    passive = mech.with_drive(active=())
+    assert law.states[0] == "crank" and passive.linearize(end, 0.0 * end, hold).states[0] == "rocker"
+    model = passive.linearize(end, 0.0 * end, hold, independent=["crank"])
+    np.testing.assert_allclose(law.final, solve_continuous_are(model.A, model.B, law.Q, law.R), rtol=1e-6)

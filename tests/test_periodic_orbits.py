@@ -85,6 +85,20 @@ def test_an_orbit_that_no_run_comes_to_is_found_too():
     stable = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * v - x), 6.0)
     np.testing.assert_allclose(orbit.multipliers * stable.multipliers, 1.0, rtol=1e-6)
     assert "unstable: period 6.663" in repr(orbit)
+    wild = sim.periodic_orbit(oscillator(sim, lambda x, v: (x**2 - 1.0) * 1.5 * v - x), 7.0, start=[2.0, 0.0])
+    calm = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * 1.5 * v - x), 7.0, start=[2.0, 0.0])
+    assert wild.success and wild.multipliers[0].real > 1e5
+    assert wild.period == pytest.approx(calm.period, abs=1e-8)
+
+
+def test_a_guess_of_several_rounds_leads_to_one():
+    sim = simulation()
+    bd = oscillator(sim, lambda x, v: (1.0 - x**2) * v - x)
+    one, two = (sim.periodic_orbit(bd, guess, start=[2.0, 0.0]) for guess in (6.5, 13.3))
+    assert two.success and two.period == pytest.approx(VAN_DER_POL, abs=1e-9)
+    np.testing.assert_allclose(two.multipliers, one.multipliers, rtol=1e-6)
+    relay = sim.periodic_orbit(relaxing(sim), 4.0 * math.log(1.3 / 0.7))
+    assert relay.success and relay.period == pytest.approx(2.0 * math.log(1.3 / 0.7), abs=1e-9)
 
 
 def test_what_may_be_missing_goes_with_the_tolerance_of_the_runs():
@@ -128,6 +142,13 @@ def test_events_on_the_way_are_passed(engine):
     assert np.abs(orbit.out.x).max() == pytest.approx(0.3, abs=1e-9)
     on = sim.run(relaxing(sim), T=orbit.period, start=orbit.out)
     assert on.x[-1, 0] == pytest.approx(orbit.x[0], abs=1e-6)
+
+
+def test_half_a_round_that_ends_where_it_begins_in_another_mode_is_none():
+    """The lag passes zero twice in a round, up and down: half a round later it is there, and again in the next half."""
+    sim = simulation()
+    half = sim.periodic_orbit(relaxing(sim), math.log(1.3 / 0.7))
+    assert not half.success and "a block has changed its mode" in half.message
 
 
 def test_orbits_that_lie_side_by_side_are_told_as_such():
@@ -179,12 +200,46 @@ def test_the_orbit_of_a_controlled_mechanism_is_found():
     plant, controller = bd.HYBRIDDYNAMICS(mech, q0=[-1.0], name="plant"), bd.CONTROLLER(mech, Pump(mech), name="law")
     bd.connect(plant[0:2], controller[0:2])
     bd.connect(controller.tau, plant.tau)
+    bd.connect(controller.tau, bd.EFFORT(name="effort"))
     orbit = sim.periodic_orbit(bd, settle=10.0, watch=["law.tau"])
-    assert orbit.stable and not orbit.forced
-    assert sum(mech.energy(orbit.x[:1], orbit.x[1:])) == pytest.approx(-2.0, abs=1e-9)
+    assert orbit.stable and "effort.effort" not in orbit.residual and not orbit.forced
+    assert sum(mech.energy(orbit.x[:1], orbit.x[1:2])) == pytest.approx(-2.0, abs=1e-9)
     assert np.abs(orbit.out.signal("law.tau")).max() < 1e-8
     squares = np.trapezoid(orbit.out.x[:, 1] ** 2, orbit.out.t)
     np.testing.assert_allclose(orbit.multipliers, [math.exp(-0.4 * squares)], rtol=1e-4)
+
+
+class Remembering(cs.control.Law):
+    """Push to and fro, in each direction by the speed at which it was turned to."""
+
+    modes = ("up", "down")
+
+    def __init__(self, mech):
+        super().__init__(mech)
+        self.speed = 0.5
+
+    def torque(self, t, q, qd, reference=None):
+        push = 0.8 + 0.1 * self.speed
+        return push - 0.5 * qd if self.mode == 0 else -push - 0.5 * qd
+
+    def margin(self, t, q, qd):
+        return 0.2 - q[0] - 1.57 if self.mode == 0 else q[0] + 1.57 + 0.2
+
+    def switch(self, t, q, qd):
+        self.mode, self.speed = 1 - self.mode, abs(float(qd[0]))
+
+
+def test_an_orbit_is_not_called_stable_where_a_law_remembers_numbers_of_a_round_before():
+    """Its multiplier is 0.142 with the number kept; disturbances of both shrink by 0.207 in a round."""
+    sim = simulation()
+    bd, mech = sim.blockdiagram(), cs.library.pendulum(1)
+    plant, controller = bd.HYBRIDDYNAMICS(mech, q0=[-1.5], name="plant"), bd.CONTROLLER(mech, Remembering(mech))
+    bd.connect(plant[0:2], controller[0:2])
+    bd.connect(controller.tau, plant.tau)
+    orbit = sim.periodic_orbit(bd, settle=30.0)
+    assert orbit.success and not orbit.stable
+    (note,) = orbit.notes
+    assert "speed of law" in note and note in repr(orbit) and "stable" not in repr(orbit)
 
 
 def test_time_that_multiplies_what_is_zero_is_seen():
@@ -245,13 +300,21 @@ def test_what_is_no_orbit_is_told(caplog):
     sim = simulation()
     lost = sim.periodic_orbit(driven(sim), 3.0)
     assert not lost.success and "not a second time: its period is another one" in lost.message
+    assert "leave out forced=False" in sim.periodic_orbit(driven(sim), 2.0, forced=False).message
+    free = oscillator(sim, lambda x, v: (1.0 - x**2) * v - x)
+    assert "stays as given" in sim.periodic_orbit(free, 6.5, forced=True).message
     rest = sim.periodic_orbit(pendulum(sim, damping=0.5, q0=-1.5)[0], 1.6)
     assert not rest.success and not rest.stable and "at rest" in rest.message
     turning = sim.periodic_orbit(pendulum(sim, damping=0.5, qd0=10.0, torque=7.0)[0], 0.45, start=[0.0, 13.0])
     assert "plant.joint1.q ends" in turning.message and "advance=" in turning.message
+    led = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * v - x), 6.5, advance={"x": None})
+    assert not led.success and "or it follows x:x_0, which advance= lets go" in led.message
+    tiny = oscillator(sim, lambda x, v: (1.0 - (1e7 * x) ** 2) * v - x)
+    assert "a smaller atol= may help" in sim.periodic_orbit(tiny, 6.5, start=[2e-7, 1e-8]).message
+    assert sim.periodic_orbit(tiny, 6.5, start=[2e-7, 1e-8], atol=1e-17).period == pytest.approx(VAN_DER_POL, abs=1e-8)
     one = sim.periodic_orbit(oscillator(sim, lambda x, v: (1.0 - x**2) * v - x), 6.0, max_runs=2)
     assert "max_runs = 2" in one.message
-    assert caplog.text.count("periodic_orbit: no periodic orbit was found") == 3
+    assert caplog.text.count("periodic_orbit: no periodic orbit was found") == 7
 
 
 @pytest.mark.parametrize(

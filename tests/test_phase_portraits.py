@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, ShapeError, UnknownName
 
 
 def simulation():
@@ -70,7 +70,7 @@ def test_other_states_stand_still_in_the_field():
         bd.connect(error, state)
     bd.connect(bd.CONSTANT(0.0), z)
     figure = sim.phase_portrait(bd, "x:x_0", "y:x_0", xlim=(0, 3), ylim=(0, 3), start={"z": 2.0})
-    np.testing.assert_allclose(rests(figure)["centre"], [(1.0, 2.0)])  # z stays wherever it is
+    np.testing.assert_allclose(rests(figure)["neutral"], [(1.0, 2.0)])  # z stays wherever it is
 
 
 def test_blocks_with_modes_are_in_those_in_which_a_run_begins():
@@ -85,6 +85,25 @@ def test_blocks_with_modes_are_in_those_in_which_a_run_begins():
     found = rests(sim.phase_portrait(bd, xlim=(-2.1, 2.2), ylim=(-1.1, 1.2)))
     assert set(found) == {"centre"}
     np.testing.assert_allclose(found["centre"], [(-1.0, 0.0), (1.0, 0.0)], atol=1e-8)
+
+
+@pytest.mark.parametrize("force", [lambda x, v: -(x**3) - v, lambda x, v: x**2 - v])
+def test_a_point_where_slopes_vanish_is_one_of_which_they_do_not_tell(force):
+    found = rests(simulation().phase_portrait(plane(simulation(), force), xlim=(-3, 3), ylim=(-3, 3)))
+    assert list(found) == ["neutral"]
+    np.testing.assert_allclose(found["neutral"], [(0.0, 0.0)], atol=1e-5)
+
+
+def test_the_field_ends_at_limits_of_states(caplog):
+    sim = simulation()
+    bd = sim.blockdiagram()
+    x, v = bd.INTEGRATOR(0.0, min=-1.0, max=1.5, name="x"), bd.INTEGRATOR(0.0, name="v")
+    force = bd.FUNCTION(lambda x, v: 2.0 - x - v, nin=2)
+    bd.connect(x, force[0])
+    bd.connect(v, force[1], x)
+    bd.connect(force, v)
+    assert not rests(sim.phase_portrait(bd, xlim=(-3, 3), ylim=(-3, 3)))  # beyond the limit (2, 0) would be one
+    assert "parts of the plane are left empty: state 'x:x_0' goes to its limit, 1.5, not beyond it" in caplog.text
 
 
 def test_where_there_is_no_rate_the_field_is_empty(caplog):
@@ -138,3 +157,10 @@ def test_planes_that_cannot_be_drawn_are_named():
     closed.HYBRIDDYNAMICS(cs.library.four_bar().with_drive(actuated=[]), name="bars")
     with pytest.raises(InvalidValue, match="'bars' is a mechanism with loops"):
         sim.phase_portrait(closed, xlim=(-1, 1), ylim=(-1, 1))
+    held = sim.blockdiagram()
+    x, v, hold = held.INTEGRATOR(1.0), held.INTEGRATOR(0.0), held.ZOH(held.clock(10, "Hz"), name="hold")
+    held.connect(v, x)
+    held.connect(x, hold)
+    held.connect(hold, v)
+    with pytest.raises(DiagramError, match="'hold' is sampled"):
+        sim.phase_portrait(held, xlim=(-1, 1), ylim=(-1, 1))

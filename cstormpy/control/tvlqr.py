@@ -138,7 +138,8 @@ class TVLQR(PostureLaw):
         self._turn, self._per_turn = (each[self._at] for each in periods(self.mech, q))
         self.Q = weights(np.repeat([10.0, 1.0], [k, size - k]) if Q is None else Q, size, "Q", definite=False)
         self.R = weights(R, len(self.motors), "R", definite=True)
-        end = self._taken_over(q[-1], joints) if final is None else final.S if isinstance(final, LQR) else final
+        along = model.states[:k] if self.mech.loops else None
+        end = self._taken_over(q[-1], along) if final is None else final.S if isinstance(final, LQR) else final
         self.final = weights(end, size, "final", definite=False)
         self.states = model.states
         self.S, self.K = self._gains(model.A, model.B)

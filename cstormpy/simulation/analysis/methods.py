@@ -401,10 +401,13 @@ class Analysis:
         """Draw where the states of a diagram go in the plane of two of them, and where they rest; return the figure.
 
         At each place blocks with modes, as a RELAY or a law with phases, are in those in which a run begins there.
+        Points of rest, but those at limits of states, are stable, unstable, saddles or centres by the linear model
+        there, or neutral, where that does not tell.
 
         Parameters
         ----------
         bd : BlockDiagram
+            Without sampled blocks and mechanisms with loops.
         x, y : str, optional
             Names of two states; unless given those of a joint's position and rate, or the first two.
         xlim, ylim : pair

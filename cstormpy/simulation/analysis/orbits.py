@@ -42,14 +42,20 @@ _NEUTRAL = 1e-6
 _TIMES = 2.0
 #: A step changes it by no more than this part. It is halved so often at most, until it gains so much for its length.
 _STRETCH, _HALVINGS, _LEAST_GAIN = 0.3, 12, 1e-4
-#: The part of a run that shows which states only add up.
-_GLANCE = 0.01
+#: The part of a run that shows which states only add up, and what rounding leaves of how they follow themselves.
+_GLANCE, _ROUNDING = 0.01, 1e-12
 #: The times of a run, as parts of it, at which it is seen whether time matters, and how far beside its beginning.
 _LATER, _ASIDE = (np.arange(16) * 0.5 * (5.0**0.5 - 1.0)) % 1.0, 1e-3
 #: States that move by less than this part of what they are, or moved at first, are at rest.
 _AT_REST = 1e-6
 #: A run has come back where it is this close, as part of what it moves, after it was so far away.
 _BACK, _AWAY = 0.1, 0.3
+#: Parts of a round at which a second one is compared.
+_PARTS = np.linspace(0.0, 1.0, 101)
+#: A guess may be so many rounds, and an orbit that comes this close, as part of what it moves, may have come back.
+_ROUNDS, _NEAR = 8, 0.02
+#: The shorter period is this part of the longer one, but for so much of it.
+_SAME_PERIOD = 1e-3
 #: So many samples of the last round are a smooth curve.
 _SAMPLES = 300
 #: What is said of a search that fails.
@@ -81,6 +87,8 @@ class PeriodicOrbit:
         Whether the diagram depends on time, and the period was given.
     out : Result
         The run of one round; ``sim.run(bd, start=orbit.out)`` goes on from it.
+    notes : tuple of str
+        What the multipliers leave out, as how numbers that a law notes follow the states.
     """
 
     x: Array
@@ -92,11 +100,12 @@ class PeriodicOrbit:
     residual: dict[str, float]
     forced: bool
     out: Result
+    notes: tuple[str, ...] = ()
 
     @property
     def stable(self) -> bool:
-        """True where all disturbances die out."""
-        return self.success and self._kind() == "stable"
+        """True where all disturbances die out; not where the multipliers leave something out."""
+        return self.success and not self.notes and self._kind() == "stable"
 
     def _kind(self) -> str:
         most = float(np.abs(self.multipliers).max(initial=0.0))
@@ -104,11 +113,11 @@ class PeriodicOrbit:
 
     def __repr__(self) -> str:
         """Return the period, the states where a round begins, and the multipliers."""
-        kind = f", {self._kind()}" if self.success else ""
+        kind = f", {self._kind()}" if self.success and not self.notes else ""
         lines = [f"{self.message}{kind}: period {self.period:.9g} s"]
         lines += [f"  {name} = {value:.9g}" for name, value in zip(self.states, self.x, strict=True)]
         sizes = ", ".join(_printed(m) for m in self.multipliers)
-        return "\n".join([*lines, f"multipliers: {sizes or 'none'}"])
+        return "\n".join([*lines, f"multipliers: {sizes or 'none'}", *self.notes])
 
     def plot(self, x: str | None = None, y: str | None = None) -> Any:
         """Draw the orbit in the plane of two states or signals, and its multipliers; return the figure.
@@ -177,16 +186,18 @@ class _Return:
         self.closed = [
             (b, slice(at[0], at[-1] + 1)) for b, at in continuous_parts(bd) if at and getattr(b, "closed", False)
         ]
-        self.x = self._shut(first_state(bd, start, "periodic_orbit"))
+        self.x = self.shut(first_state(bd, start, "periodic_orbit"))
         self.kept, _ = on_the_manifold(self.closed, self.x, self.x.size)
-        timed = _depends_on_time(sim, bd, start, span)
-        self.forced = timed if forced is None else flag(forced, "periodic_orbit: forced")
-        self.gain, ways = _gains(bd, advance)
+        self.timed = _depends_on_time(sim, bd, start, span)
+        self.forced = self.timed if forced is None else flag(forced, "periodic_orbit: forced")
+        self.gain, self.ways = _gains(bd, advance)
         #: States that are looked for; the others go where they will.
-        self.free = np.setdiff1d(self.kept, ways)
+        self.free = np.setdiff1d(self.kept, self.ways)
         if not self.free.size:
             raise InvalidValue("periodic_orbit: no state is left that could come back to where it was")
-        self.scale = np.ones(self.x.size)
+        self.scale, self.least = np.ones(self.x.size), 0.0
+        #: What the derivatives leave out, by what it is about: the time is another one in each run.
+        self.notes: dict[str, str] = {}
 
     def look(self, x: Array, period: float) -> _Round:
         """Return a run of one period."""
@@ -196,6 +207,8 @@ class _Return:
             self._following(x).T if self.closed else None,
         )  # fmt: skip
         run = problem.trajectory(x[self.free])
+        for note in run.notes:
+            self.notes.setdefault(note.partition(" at t = ")[0], note)
         slope, missing = run.dx[-1].T[self.free], (run.x[-1] - x - self.gain)[self.free]
         to_period = np.zeros((self.free.size, 0)) if self.forced else run.rate[self.free, None]
         return _Round(x, period, missing, slope, np.hstack([slope - np.eye(self.free.size), to_period]), run.x)
@@ -209,9 +222,9 @@ class _Return:
 
     def moved(self, x: Array, step: Array) -> Array:
         """Return a state with those that are looked for moved, and others following them."""
-        return self._shut(x + self._following(x) @ step)
+        return self.shut(x + self._following(x) @ step)
 
-    def _shut(self, x: Array) -> Array:
+    def shut(self, x: Array) -> Array:
         """Return a state with loops that are nearly closed closed."""
         there = x.copy()
         for block, part in self.closed:
@@ -225,7 +238,9 @@ class _Return:
     def leave_adding(self, span: float) -> None:
         """Leave out states that only add up, as an EFFORT's, found by a short run."""
         follows = np.zeros((self.x.size, self.x.size))
-        follows[np.ix_(self.free, self.free)] = self.look(self.x, span).slope - np.eye(self.free.size)
+        changes = self.look(self.x, span).slope - np.eye(self.free.size)
+        changes[np.eye(self.free.size, dtype=bool) & (np.abs(changes) <= _ROUNDING)] = 0.0
+        follows[np.ix_(self.free, self.free)] = changes
         adding = [k for k in idle_states(self.bd, follows) if self.gain[k] == 0.0]
         self.free = np.setdiff1d(self.free, adding)
         if not self.free.size:
@@ -235,7 +250,7 @@ class _Return:
         """Measure the states by how far they moved in a run, at least by what its tolerances leave."""
         most = np.abs(moved).max(axis=0)
         span = np.where(self.gain == 0.0, np.ptp(moved, axis=0), np.abs(self.gain))
-        self.scale = np.maximum(np.where(span > _AT_REST * most, span, most), least)
+        self.scale, self.least = np.maximum(np.where(span > _AT_REST * most, span, most), least), least
 
 
 def periodic_orbit(
@@ -279,16 +294,51 @@ def periodic_orbit(
     found.leave_adding(_GLANCE * span)
     first = _time_of_return(settled, found) if first is None else first
     last, message = _search(found, first, least, most)
-    multipliers = _multipliers(last, found.forced)
-    smooth = {} if {"dt", "max_step"} & set(options) else {"max_step": last.period / _SAMPLES}
-    out = sim.run(bd, T=last.period, start=found.begun(last.x), **runs, **smooth)
-    message = message or _why_none(found, out, last.period, multipliers, least, runs)
+    multipliers, out, message = _looked_at(found, last, message, least, runs)
+    if not message and not found.forced:
+        last, multipliers, out = _once_round(found, last, multipliers, out, least, most, runs)
     if message:
         notice(f"periodic_orbit: {message}")
     return PeriodicOrbit(
         last.x, last.period, tuple(bd.statenames), multipliers, not message, message or "a periodic orbit",
         dict(zip([bd.statenames[k] for k in found.free], last.missing.tolist(), strict=True)), found.forced, out,
+        tuple(found.notes.values()),
     )  # fmt: skip
+
+
+def _looked_at(
+    found: _Return, last: _Round, message: str, tol: float, runs: dict[str, Any]
+) -> tuple[NDArray[np.complex128], Result, str]:
+    """Return the multipliers of a round, its run, and why it is none of a periodic orbit, if so."""
+    multipliers = _multipliers(last, found.forced)
+    runs = runs if {"dt", "max_step"} & set(runs) else {**runs, "max_step": last.period / _SAMPLES}
+    out = found.sim.run(found.bd, T=last.period, start=found.begun(last.x), **runs)
+    return multipliers, out, message or _why_none(found, out, last.period, multipliers, tol, runs)
+
+
+def _once_round(
+    found: _Return,
+    last: _Round,
+    multipliers: NDArray[np.complex128],
+    out: Result,
+    tol: float,
+    most: int,
+    runs: dict[str, Any],
+) -> tuple[_Round, NDArray[np.complex128], Result]:
+    """Return a single round where what was found is several, as a guess may be."""
+    passed = out.t - out.t[0]
+    for rounds in range(_ROUNDS, 1, -1):
+        T = last.period / rounds
+        then = np.array([np.interp(T, passed, out.x[:, k]) for k in found.free])
+        if (np.abs(then - last.x[found.free] - found.gain[found.free]) > _NEAR * found.scale[found.free]).any():
+            continue
+        found.x = last.x
+        one, message = _search(found, T, tol, most)
+        if not message and abs(one.period - T) <= _SAME_PERIOD * T:
+            of_one, run, message = _looked_at(found, one, "", tol, runs)
+            if not message:
+                return one, of_one, run
+    return last, multipliers, out
 
 
 def _search(found: _Return, first: float, tol: float, most: int) -> tuple[_Round, str]:
@@ -332,7 +382,12 @@ def _told(found: _Return, missing: Array) -> str:
     """Return which state comes back least."""
     worst = int(np.argmax(np.abs(missing) / found.scale[found.free]))
     name = found.bd.statenames[found.free[worst]]
-    return f"{name} ends {missing[worst]:.3g} from where it begins (advance= is for what goes on from round to round)"
+    why = "advance= is for what goes on from round to round"
+    if found.forced:
+        why += "; the period stays as given, as the diagram depends on time, unless forced=False"
+    if found.scale[found.free[worst]] <= found.least:
+        why = "it moves so little that a smaller atol= may help"
+    return f"{name} ends {missing[worst]:.3g} from where it begins ({why})"
 
 
 def _multipliers(last: _Round, forced: bool) -> NDArray[np.complex128]:
@@ -350,11 +405,23 @@ def _why_none(
     free, scale = found.free, found.scale
     if (np.ptp(out.x, axis=0) <= _AT_REST * scale)[free].all():
         return f"{_NONE}: the search ended where the diagram is at rest; begin elsewhere"
-    again = found.sim.run(found.bd, T=T, start=out, **runs)
+    # from where it should have ended: what was missing there would grow in this round too
+    there = out.x[-1].copy()
+    there[free] = out.x[0, free] + found.gain[free]
+    again = found.sim.run(found.bd, T=T, start=saved_with(found.bd, out.state, found.shut(there)), **runs)
     apart = np.abs(again.x[-1] - out.x[-1] - found.gain)[free] / scale[free]
-    if (apart > _AGAIN * tol * max(1.0, float(np.abs(multipliers).max(initial=0.0)))).any():
+    most = np.full(free.size, _AGAIN * tol * max(1.0, float(np.abs(multipliers).max(initial=0.0))))
+    if not (apart > most).any():  # halves of an orbit may begin and end in the same place, in other modes
+        ways = [np.array([np.interp(_PARTS * T, r.t - r.t[0], r.x[:, k]) for k in free]) for r in (out, again)]
+        apart = np.abs(ways[1] - ways[0] - found.gain[free, None]).max(axis=1) / scale[free]
+        most = np.maximum(most, _NEAR)
+    if (apart > most).any():
         name = found.bd.statenames[free[int(np.argmax(apart))]]
-        why = "its period is another one" if found.forced else "a block has changed its mode; begin in that, by settle="
+        why = "a block has changed its mode; begin in that, by settle="
+        if found.timed:
+            why = "its period is another one" if found.forced else "the diagram depends on time; leave out forced=False"
+        if found.ways:
+            why += f"; or it follows {found.bd.statenames[found.ways[0]]}, which advance= lets go where it will"
         return f"{_NONE}: {name} comes back once, but not a second time: {why}"
     return ""
 

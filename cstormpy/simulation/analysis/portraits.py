@@ -10,7 +10,7 @@ import numpy as np
 
 from cstormpy.arguments import positive
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
+from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import first_state, started
 from cstormpy.simulation.analysis.model import make_model
@@ -24,12 +24,13 @@ _WHO = "phase_portrait"
 _POINTS, _DENSITY = 40, 1.2
 #: So many samples of a run are a smooth line.
 _SAMPLES = 1000
-#: Newton's steps to a point of rest at most, and rates that are none, as a part of the largest in the picture.
-_STEPS, _NONE = 50, 1e-10
+#: Newton's steps to a point of rest at most, rates that are none, as a part of the largest in the picture, and steps
+#: that move nothing, as a part of the picture.
+_STEPS, _NONE, _STILL = 50, 1e-10, 1e-9
 #: The part of the picture by which a point is moved for a difference.
 _MOVED = 1e-6
-#: Points of rest are one within this part of the picture.
-_TOGETHER = 1e-6
+#: Points of rest are one within this part of the picture: some are found no closer, where slopes vanish too.
+_TOGETHER = 1e-3
 #: An eigenvalue neither decays nor grows by less than this part of its size.
 _NEUTRAL = 1e-8
 #: Width and height of figures [inches].
@@ -40,6 +41,7 @@ _MARKS: dict[str, dict[str, Any]] = {
     "unstable": {"marker": "o", "color": "k", "markerfacecolor": "white"},
     "saddle": {"marker": "X", "color": "k", "markerfacecolor": "white"},
     "centre": {"marker": "o", "color": "k", "fillstyle": "left"},
+    "neutral": {"marker": "o", "color": "0.5"},
 }
 
 
@@ -114,6 +116,11 @@ class _Rates:
     def __enter__(self) -> _Rates:
         """Begin in the given state, and see whether there are modes."""
         diagram, simstate, _, _ = self._stack.enter_context(started(self.sim, self.bd, self.state, self.t, _WHO))
+        for block in (b for clock in self.bd.clocklist for b in clock.blocklist):
+            self._stack.close()
+            raise DiagramError(
+                f"{_WHO}: block {block.name!r} is sampled; portraits are drawn of diagrams without clocks"
+            )
         for block, _ in diagram.closed:
             self._stack.close()
             raise InvalidValue(f"{_WHO}: block {block.name!r} is a mechanism with loops, which other states would open")
@@ -146,8 +153,14 @@ class _Rates:
 
     def there(self, point: Array) -> Array:
         """Return all rates where a run begins in a point."""
+        whole = self.placed(point)
         with self.begun(point) as diagram:
-            return np.array(diagram.derivative(self.t, self.placed(point)))
+            inside = diagram.bounds.within(whole)
+            for k in np.flatnonzero(inside != whole):
+                raise InvalidValue(
+                    f"state {self.bd.statenames[k]!r} goes to its limit, {inside[k]:g}, not beyond it to {whole[k]:g}"
+                )
+            return np.array(diagram.derivative(self.t, whole))
 
 
 def _field(rates: _Rates, ends: list[Array]) -> Array:
@@ -196,16 +209,15 @@ def _newton(rates: _Rates, begin: Array, spans: Array, most: Array) -> Array | N
     with rates.begun(begin) as diagram:
         for _ in range(_STEPS):
             rate = diagram.derivative(rates.t, rates.placed(point))[places].copy()
-            if (np.abs(rate) <= _NONE * most).all():
-                break
             moved = (point + side * _MOVED * step for step in np.diag(spans) for side in (1.0, -1.0))
             sides = [diagram.derivative(rates.t, rates.placed(m))[places].copy() for m in moved]
             slopes = np.stack([(sides[0] - sides[1]) / spans[0], (sides[2] - sides[3]) / spans[1]], axis=1)
-            point -= np.linalg.lstsq(slopes / (2.0 * _MOVED), rate, rcond=None)[0]
+            step = np.linalg.lstsq(slopes / (2.0 * _MOVED), rate, rcond=None)[0]
+            point -= step
             if not (np.abs(point - begin) <= spans).all():
                 return None
-        else:
-            return None
+            if (np.abs(step) <= _STILL * spans).all():
+                break
     return point if (np.abs(rates.there(point)) <= _NONE * max(1.0, float(most.max()))).all() else None
 
 
@@ -215,9 +227,9 @@ def _kind(A: Array) -> str:
     growth = np.where(np.abs(values.real) <= _NEUTRAL * np.abs(values).max(), 0.0, values.real)
     if (growth < 0.0).all():
         return "stable"
-    if growth.max() == 0.0:
-        return "centre"
-    return "saddle" if growth.min() < 0.0 else "unstable"
+    if growth.max() > 0.0:
+        return "saddle" if growth.min() < 0.0 else "unstable"
+    return "centre" if np.abs(values).min() > _NEUTRAL * np.abs(values).max() else "neutral"
 
 
 def _drawn(

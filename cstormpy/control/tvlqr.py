@@ -188,10 +188,9 @@ class TVLQR(PostureLaw):
 
         As where constraints of rates leave less free at rest than along the motion.
         """
-        model = self.mech.with_drive(active=()).linearize(q, 0.0 * q, self._hold(q), independent=joints)
-        if len(model.A) != len(self.Q):
-            return self.Q
+        still = self.mech.with_drive(active=())
         try:
+            model = still.linearize(q, 0.0 * q, self._hold(q), independent=joints)
             return regulator(model.A, model.B, self.Q, self.R, model.states)[0]
         except InvalidValue:
             return self.Q

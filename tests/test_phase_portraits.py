@@ -130,6 +130,7 @@ def test_where_there_is_no_rate_the_field_is_empty(caplog):
         (InvalidType, "starts: expected pairs", {"starts": 3}),
         (ShapeError, "starts: expected shape", {"starts": [(1, 2, 3)]}),
         (InvalidValue, "T: expected a positive number", {"T": 0.0}),
+        (UnknownName, "option 'start_at' does not exist", {"start_at": 3.0}),
     ],
 )
 def test_slips_are_told(kind, told, options):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from cstormpy.arguments import positive
+from cstormpy.arguments import option, positive
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
@@ -50,6 +51,8 @@ def phase_portrait(
 ) -> Any:
     """Return the figure of a phase portrait; see `Simulation.phase_portrait`."""
     ends = [_axis(limits, name) for name, limits in (("xlim", xlim), ("ylim", ylim))]
+    for name in options:
+        option(name, f"{_WHO}: option", inspect.signature(sim.run).parameters)
     begins, lasting, base = _starts(starts), positive(T, f"{_WHO}: T"), opened(start)
     refuse_no_diagram(bd, _WHO)
     compile_diagram(bd)

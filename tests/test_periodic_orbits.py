@@ -239,6 +239,7 @@ def test_an_orbit_is_not_called_stable_where_a_law_remembers_numbers_of_a_round_
     orbit = sim.periodic_orbit(bd, settle=30.0)
     assert orbit.success and not orbit.stable
     (note,) = orbit.notes
+    assert orbit.plot().axes[1].get_title() == "Floquet multipliers"
     assert "speed of law" in note and note in repr(orbit) and "stable" not in repr(orbit)
 
 

@@ -105,16 +105,19 @@ class PeriodicOrbit:
     @property
     def stable(self) -> bool:
         """True where all disturbances die out; not where the multipliers leave something out."""
-        return self.success and not self.notes and self._kind() == "stable"
+        return self._kind() == "stable"
 
     def _kind(self) -> str:
+        """Return what becomes of disturbances, nothing where that is not known."""
+        if not self.success or self.notes:
+            return ""
         most = float(np.abs(self.multipliers).max(initial=0.0))
         return "unstable" if most > 1.0 + _NEUTRAL else "stable" if most < 1.0 - _NEUTRAL else "neutrally stable"
 
     def __repr__(self) -> str:
         """Return the period, the states where a round begins, and the multipliers."""
-        kind = f", {self._kind()}" if self.success and not self.notes else ""
-        lines = [f"{self.message}{kind}: period {self.period:.9g} s"]
+        kind = self._kind()
+        lines = [f"{self.message}{', ' * bool(kind)}{kind}: period {self.period:.9g} s"]
         lines += [f"  {name} = {value:.9g}" for name, value in zip(self.states, self.x, strict=True)]
         sizes = ", ".join(_printed(m) for m in self.multipliers)
         return "\n".join([*lines, f"multipliers: {sizes or 'none'}", *self.notes])
@@ -143,7 +146,8 @@ class PeriodicOrbit:
         draw_unit_circle(panels[1])
         panels[1].plot(self.multipliers.real, self.multipliers.imag, "x", color="C0", markersize=8, markeredgewidth=2)
         panels[1].set(xlabel="real part", ylabel="imaginary part")
-        panels[1].set_title(f"Floquet multipliers: {self._kind()}")
+        kind = self._kind()
+        panels[1].set_title(f"Floquet multipliers{': ' * bool(kind)}{kind}")
         look_at(panels[1], np.append(self.multipliers, [1.0, -1.0, 1.0j, -1.0j]), 0.05)
         return panels[0].figure
 

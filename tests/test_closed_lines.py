@@ -10,9 +10,13 @@ from closed_states import state
 from closeness import assert_close
 
 import cstormpy as cs
-from cstormpy.loops import assembly
+from cstormpy.dynamics.lines import BATCH
+from cstormpy.loops import assembly, closure, loop_lines
 from cstormpy.loops import lines as closed_lines
 from cstormpy.loops.assembly import shut
+from cstormpy.loops.chains import chains_at
+from cstormpy.loops.loop_lines import chains_in, numbers_of
+from cstormpy.mechanism import library
 
 
 def test_the_prepared_functions_are_of_the_closed_mechanism():
@@ -79,7 +83,7 @@ def test_lines_of_a_mechanism_of_many_loops_answer_as_the_numbers_do():
             fresh = asked.with_drive(active=asked.active)
             answer = (fresh.hybrid_sensitivity if what == "sensitivity" else fresh.hybrid_dynamics)(q, qd, u)
         wanted = [answer.y, answer.multipliers, *([answer.columns] if what == "sensitivity" else [])]
-        line, numbers = closed_lines._line(asked, drive, what), closed_lines._numbers(asked)
+        line, numbers = closed_lines._line(asked, drive, what), numbers_of(asked)
         found = [np.empty(x.shape) for x in wanted]
         assert line.batch_caller(numbers, 10**6)(q, qd, u, *found, 0, len(q)) == -1
         one = [np.empty(x.shape[1:]) for x in wanted]
@@ -122,12 +126,37 @@ def test_where_a_line_has_no_answer_the_numbers_have_it():
 @contextmanager
 def without_lines():
     """Ask closed mechanisms by numbers within the block."""
-    kept = closed_lines._found_line
+    kept = closed_lines._found_line, closure.chains_in
     closed_lines._found_line = lambda *_: None
+    closure.chains_in = lambda mech, chains, q: chains_at(mech.tree, chains, q)
     try:
         yield
     finally:
-        closed_lines._found_line = kept
+        closed_lines._found_line, closure.chains_in = kept
+
+
+@pytest.mark.parametrize("name", ["four_bar", "five_bar", "slider_crank", "three_rrr", "two_arms", "stewart_platform"])
+def test_chains_in_machine_code_are_those_by_numbers(name):
+    """Open postures too, one by one and in rows; with other numbers the same code answers."""
+    mech = getattr(library, name)()
+    rng = np.random.default_rng(0)
+    loop = mech.loops[0]
+    longer = mech.with_parameters({f"{loop.name}.pose_a": loop.pose_a + 0.1 * np.eye(4, k=3)})
+    for asked in (mech, longer):
+        chains = closure.chains_of(asked)
+        line = loop_lines._line(asked, chains)
+        line.batch_caller(numbers_of(asked), BATCH)
+        line.caller(numbers_of(asked), True)
+        for count in (1, 3, 40):
+            q = rng.normal(size=(count, asked.n))
+            found, want = chains_in(asked, chains, q), chains_at(asked.tree, chains, q)
+            for a, b in zip(found, want, strict=True):
+                for part in ("R", "p", "w", "v"):
+                    assert_close(getattr(a, part), getattr(b, part), 1e-13)
+                assert_close(a.slopes(), b.slopes(), 1e-12)
+        assert ("chains", "one") in asked.memo and ("chains", "rows") in asked.memo
+    if loop.pose_a[0, 3]:  # a zero folds
+        assert mech.memo["chain line"] is longer.memo["chain line"]
 
 
 def test_a_projection_in_machine_code_is_that_by_numbers():

@@ -272,3 +272,24 @@ def test_what_cannot_be_excited_is_refused():
     blade = cs.Constraint(lambda q: [[1.0, -1.0 + 0.0 * q[0]]], "rate", "blade")
     with pytest.raises(InvalidValue, match="exciting motion: loop blade: is of rates"):
         exciting_motion(library.planar_2r().replace(loops=[blade]), duration=1.0, limits=limits)
+
+
+@pytest.mark.slow
+def test_without_a_start_it_begins_where_the_motors_hold_it():
+    """The posture in the middle, that of the least coordinates, was refused, as it is singular for the motors."""
+    mech = library.three_rrr()
+    found = exciting_motion(mech, duration=2.0, limits={"velocity": 4.0}, points=8, iterations=1, progress=False)
+    q = found.motion(0.0)
+    assert np.abs(mech.closure(q)).max() < 1e-9
+    A = mech.closure_jacobian(q)
+    motors = np.isin(mech.names, mech.actuated)
+    assert np.linalg.cond(A[:, ~motors]) < 20.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limits", [{"velocity": 4.0}, {"velocity": 6.0, "acceleration": 40.0}], ids=["slow", "fast"])
+def test_the_search_does_not_end_where_it_begins(limits):
+    """The first steps went to where the joints that follow have many times their limits, and there was no way back."""
+    found = exciting_motion(library.five_bar(), duration=3.0, limits=limits, seed=1, progress=False)
+    assert found.solution.feasible and found.solution.converged, found.solution.reason
+    assert found.first.log_det < 40.0 and found.log_det > 60.0

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from cstormpy.errors import InvalidValue
+from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.mechanism import library
-from cstormpy.optimal import Acceleration, Constraint, Effort, Jerk, Position, Problem, Running, Stage, Time
+from cstormpy.optimal import Acceleration, Constraint, Effort, Jerk, Position, Problem, Running, Stage, Time, starts
 from cstormpy.optimal.residuals import residuals
 
 UP = np.pi / 2
@@ -235,3 +235,18 @@ def test_a_bound_that_is_exceeded_beyond_all_numbers_is_so_infinitely(recwarn):
     problem = Problem(library.planar_2r(), **two)
     found = residuals(problem, problem.first_guess() + 1.0)
     assert found.worst == np.inf and not recwarn.list
+
+
+def test_what_cannot_be_refined_is_answered_all_the_same(monkeypatch):
+    """Of a closed mechanism the refined splines may ask for what its loops cannot follow: that raised NonFinite."""
+    run = starts._Run
+
+    def coarse_alone(problem, x0, start, orders, begin, before=None):
+        if before is not None:
+            raise NonFinite("guess: the other joints cannot follow")
+        return run(problem, x0, start, orders, begin)
+
+    monkeypatch.setattr(starts, "_Run", coarse_alone)
+    solution = arm(constraints=[DISC]).solve()
+    assert not solution.feasible and not solution.converged
+    assert solution.reason.startswith("infeasible: disc is missed by") and "cannot follow" in solution.reason

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from cstormpy.linkage.tables import Tables, folded, tables_of
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.linkage import Linkage
+
+Key = TypeVar("Key")
+Shared = TypeVar("Shared")
 
 _NONE = np.zeros(0)
 
@@ -195,15 +198,20 @@ _lines: dict[tuple[bytes, bytes, Signature], Line] = {}
 _LINES_KEPT = 256
 
 
+def shared(lines: dict[Key, Shared], key: Key, make: Callable[[], Shared]) -> Shared:
+    """Return the line of a key, made where there is none yet; the oldest of many are given up."""
+    found = lines.get(key)
+    if found is None:
+        while len(lines) >= _LINES_KEPT:
+            lines.pop(next(iter(lines)))
+        found = lines.setdefault(key, make())  # another thread may have made it meanwhile
+    return found
+
+
 def line_for(tables: Tables, signature: Signature) -> Line:
     """Return the straight line of a structure and a signature, shared by all mechanisms that have it."""
     key = tables.N.tobytes(), folded(tables.T).tobytes(), signature
-    found = _lines.get(key)
-    if found is None:
-        while len(_lines) >= _LINES_KEPT:
-            _lines.pop(next(iter(_lines)))
-        found = _lines.setdefault(key, Line(tables, signature))  # another thread may have made it meanwhile
-    return found
+    return shared(_lines, key, lambda: Line(tables, signature))
 
 
 def filled(

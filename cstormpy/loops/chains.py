@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.dynamics.charts import Chart
-from cstormpy.dynamics.kinematics import coordinates_to
+from cstormpy.dynamics.kinematics import coordinates_to, forward_kinematics, jacobian
 from cstormpy.errors import InvalidValue
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.loops import Loop
@@ -198,6 +198,22 @@ def chain_of(mech: Linkage, loop: Loop) -> Chain:
         (first, np.array([path.index(first + j) for j in range(3)])) for first in mech.ball_starts if first in path
     )
     return Chain(loop, a, b, np.array(on_a, dtype=np.int64), np.array(on_b, dtype=np.int64), rows, balls)
+
+
+def charts_of(chains: tuple[Chain, ...], q: Any) -> dict[int, Chart]:
+    """Return the charts of all balls on some chains in rows q (N, n), by their first coordinates."""
+    return {first: Chart(q[:, first : first + 3]) for chain in chains for first, _ in chain.balls}
+
+
+def chains_at(tree: Linkage, chains: tuple[Chain, ...], q: Any) -> tuple[ChainAt, ...]:
+    """Return chains in rows q (N, n), or in one row of symbols."""
+    single = q.dtype == object
+    poses = forward_kinematics(tree, q[0])[None] if single else forward_kinematics(tree, q)
+    columns: dict[int, Any] = {}
+    for end in {end for chain in chains for end in (chain.a, chain.b) if end >= 0}:
+        columns[end] = jacobian(tree, q[0], end)[0][None] if single else jacobian(tree, q, end)[0]
+    charts = charts_of(chains, q)
+    return tuple(chain_at(chain, charts, poses, columns) for chain in chains)
 
 
 def chain_at(chain: Chain, charts: dict[int, Chart], poses: Any, columns: dict[int, Any]) -> ChainAt:

@@ -21,10 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import Array, as_floats
-from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.checked_arguments import Samples, read_samples
-from cstormpy.dynamics.kinematics import forward_kinematics
-from cstormpy.dynamics.kinematics import jacobian as link_jacobian
 from cstormpy.dynamics.tracing import with_its_tree
 from cstormpy.errors import CstormError, InvalidValue, ShapeError
 from cstormpy.graph import Graph
@@ -34,7 +31,8 @@ from cstormpy.graph.nodes import INPUT, Node, alive
 from cstormpy.graph.primitives import apply
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.loops import Loop
-from cstormpy.loops.chains import ROTATES, Chain, ChainAt, chain_at, chain_of
+from cstormpy.loops.chains import ROTATES, Chain, ChainAt, chain_of, chains_at
+from cstormpy.loops.loop_lines import chains_in
 from cstormpy.reporting import notice_once
 
 if TYPE_CHECKING:
@@ -173,23 +171,15 @@ def closure_of(mech: Linkage, q: Any) -> Closure:
     """Return the closure of rows q (N, n), or of one row of symbols."""
     if not mech.loops:
         raise InvalidValue("closure: the mechanism has no loops; give it some as Mechanism(links, loops=[Loop(...)])")
-    return _closure(mech.tree, chains_of(mech), q, tuple(rows.at(q) for rows in rows_of_constraints(mech)))
+    chains, others = chains_of(mech), tuple(rows.at(q) for rows in rows_of_constraints(mech))
+    by_numbers = mech.symbolic or q.dtype == object or not chains
+    at = chains_at(mech.tree, chains, q) if by_numbers else chains_in(mech, chains, q)
+    return Closure(mech.n, at, others)
 
 
 def held_closure_of(held: Linkage, loops: Sequence[Loop], q: Any) -> Closure:
     """Return the closure of loops on a mechanism with held joints: also of one that closes a rotation alone."""
-    return _closure(held, tuple(chain_of(held, loop) for loop in loops), q, ())
-
-
-def _closure(tree: Linkage, chains: tuple[Chain, ...], q: Any, others: tuple[RowsAt, ...]) -> Closure:
-    single = q.dtype == object
-    poses = forward_kinematics(tree, q[0])[None] if single else forward_kinematics(tree, q)
-    columns: dict[int, Any] = {}
-    for end in {end for chain in chains for end in (chain.a, chain.b) if end >= 0}:
-        columns[end] = link_jacobian(tree, q[0], end)[0][None] if single else link_jacobian(tree, q, end)[0]
-    balls = {first for chain in chains for first, _ in chain.balls}
-    charts = {first: Chart(q[:, first : first + 3]) for first in balls}
-    return Closure(tree.n, tuple(chain_at(chain, charts, poses, columns) for chain in chains), others)
+    return Closure(held.n, chains_at(held, tuple(chain_of(held, loop) for loop in loops), q))
 
 
 def rows_of_constraints(mech: Linkage) -> tuple[ConstraintRows, ...]:

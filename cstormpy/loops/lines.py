@@ -3,8 +3,7 @@
 What is traced is what `loops.dynamics`, `loops.sensitivity` and `loops.assembly` write down with symbols for
 constraints that are independent in closed postures. A sample that is open, whose constraints depend on each other or
 contradict each other has no answer here (its status is not 0); who asks then goes the way by numbers, which finds ranks
-or says what is wrong. Lines are built where they pay or are on disk already, as those of trees (`dynamics.lines`); what
-they stand beside here is arithmetic with arrays, which takes up to a thousand times as long as they do.
+or says what is wrong.
 """
 
 from __future__ import annotations
@@ -17,56 +16,35 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import part_of, run_parts
 from cstormpy.dynamics.hybrid import carefully
-from cstormpy.dynamics.lines import BUILDING, MOST, Line, key_of
-from cstormpy.dynamics.tracing import Signature, of_any_size, operations_of
+from cstormpy.dynamics.lines import MOST, key_of, shared
+from cstormpy.dynamics.tracing import Signature, operations_of
 from cstormpy.errors import InvalidValue
-from cstormpy.graph import Graph
-from cstormpy.graph.arrays import symbols
-from cstormpy.graph.code_cache import is_kept
 from cstormpy.graph.emission import LANES
-from cstormpy.graph.nodes import Node, where
-from cstormpy.graph.primitives import OR, UNEQUAL, apply
-from cstormpy.graph.routine import Routine
 from cstormpy.linkage.tables import folded, loop_numbers, tables_of
 from cstormpy.loops.assembly import are_felt, independent_rows, is_carried, require_closed, shut_symbols
 from cstormpy.loops.closure import chains_of, closure_of, constraint_names, rows_of_constraints
+from cstormpy.loops.loop_lines import LoopLine, numbers_of
 from cstormpy.loops.projection import coarse_scales
 
 if TYPE_CHECKING:
     from cstormpy.dynamics.checked_arguments import Samples
     from cstormpy.linkage import Linkage
 
-#: Building that takes no longer [s] does not wait until it pays, for whoever prepares a function.
-_SHORT = 1.0
 
-
-class ClosedLine(Line):
+class ClosedLine(LoopLine):
     """The straight line of a closed mechanism's "dynamics", "sensitivity", or "shut" state."""
 
     def __init__(self, mech: Linkage, drive: str, what: str, answers: str) -> None:
-        super().__init__(tables_of(mech.tree, drive), Signature(sensitivities=what == "sensitivity", answers=answers))
-        self._T = _numbers(mech)
-        self._mech, self._drive, self._what = mech, drive, what
+        asked = Signature(sensitivities=what == "sensitivity", answers=answers)
+        super().__init__(mech, drive, asked, f"closed_{what}_{answers}")
+        self._drive, self._what = drive, what
+        self.given = ("q", "qd") if what == "shut" else ("q", "qd", "u")
         self._m = len(constraint_names(mech))
         self._operations = _operations_of(mech, what)
-        self.name = f"closed_{what}_{answers}"
         self._key = _key(mech, drive, what, answers)
 
-    def _is_large(self, kind: str) -> bool:
-        return False
-
-    def _pays(self, kind: str, eager: bool) -> bool:
-        cost = BUILDING * self._operations
-        if (eager and cost <= _SHORT) or self._asked[kind] * self._seconds(kind) >= cost:
-            return True
-        if self._asked[kind] < 2 * self._looked[kind]:
-            return False
-        self._looked[kind] = self._asked[kind]
-        return is_kept(self._file(kind), self._key)
-
     def _seconds(self, kind: str) -> float:
-        """Return about how long a sample takes by numbers, one by one and in rows (measured: 3 to 24 joints)."""
-        n = self._n
+        n = self._n  # measured: of 3 to 24 joints
         each = 6e-5 * n if kind == "one" else 2e-5 + 2e-6 * n
         return each * {"dynamics": 1.0, "sensitivity": 1.0 + n / 6.0, "shut": 2.0}[self._what]
 
@@ -81,29 +59,6 @@ class ClosedLine(Line):
         if self._what == "sensitivity":
             shapes["columns"] = (3, n, n)
         return shapes
-
-    def _traced(self, kind: str) -> Routine:
-        if self._routine is None:
-            graph, of = Graph(), self._mech
-            size = tables_of(of.tree).T.size
-
-            def number(name: str, k: int) -> Node:
-                behind = name == "loops"
-                return graph.input("T" if behind else name, k + size * behind, ordinary=True)
-
-            mech = of.of_symbols(number, lambda: of.links)
-            names = ("q", "qd") if self._what == "shut" else ("q", "qd", "u")
-            given = [symbols(graph.inputs(name, self._n)) for name in names]
-            with of_any_size():
-                found = self._outputs(mech, given)
-            bad: Any = False
-            for item in graph.required:
-                bad = apply(OR, bad, item if getattr(item.primitive, "truth", False) else apply(UNEQUAL, item, 0.0))
-            sizes = dict.fromkeys(names, self._n)
-            status = where(bad, 1.0, 0.0)
-            outputs = {name: list(np.ravel(np.asarray(x, dtype=object))) for name, x in found.items()}
-            self._routine = Routine(self.name, {"T": len(self._T)}, sizes, outputs, status, watchful=True)
-        return self._routine
 
     def _outputs(self, mech: Any, given: list[Any]) -> dict[str, Any]:
         from cstormpy.loops.dynamics import closed_hybrid
@@ -138,16 +93,7 @@ def _key(mech: Linkage, drive: str, what: str, answers: str) -> bytes:
     return key_of(tables_of(mech.tree, drive), said + folded(loop_numbers(mech)).tobytes())
 
 
-def _numbers(mech: Linkage) -> Array:
-    """Return the numbers that a line takes: those of the tree, and behind them those of the loops; kept."""
-    made: Array | None = mech.memo.get("numbers of closed lines")
-    if made is None:
-        made = mech.memo["numbers of closed lines"] = np.concatenate([tables_of(mech.tree).T, loop_numbers(mech)])
-    return made
-
-
 _lines: dict[bytes, ClosedLine] = {}
-_LINES_KEPT = 128
 
 
 def _line(mech: Linkage, drive: str, what: str, answers: str = "found") -> ClosedLine | None:
@@ -169,18 +115,13 @@ def _found_line(mech: Linkage, drive: str, what: str, answers: str) -> ClosedLin
             return None
     except InvalidValue:  # no closed posture is known; who asks with one is answered by numbers
         return None
-    found = _lines.get(key)
-    if found is None:
-        while len(_lines) >= _LINES_KEPT:
-            _lines.pop(next(iter(_lines)))
-        found = _lines[key] = ClosedLine(mech, drive, what, answers)
-    return found
+    return shared(_lines, key, lambda: ClosedLine(mech, drive, what, answers))
 
 
 def prepared(mech: Linkage, drive: str, what: str, eager: bool = True, answers: str = "found") -> Callable[..., int]:
     """Return the built-in function that fills the outputs of one sample, or what answers nothing."""
     line = _line(mech, drive, what, answers)
-    call = None if line is None else line.caller(_numbers(mech), eager)
+    call = None if line is None else line.caller(numbers_of(mech), eager)
     return carefully if call is None else call
 
 
@@ -226,7 +167,7 @@ def rows_of(
         return None
     given, count = list(samples.rows.values()), samples.count
     outputs = tuple(np.empty((count, *shape)) for name, shape in line.shapes.items() if name not in ("q", "qd", "u"))
-    T = _numbers(mech)
+    T = numbers_of(mech)
     if count < LANES:
         call = mech.memo.get(("closed", drive, what)) or line.caller(T, eager=False)
         if call is None:

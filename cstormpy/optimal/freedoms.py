@@ -45,8 +45,9 @@ if TYPE_CHECKING:
 
 Flags = NDArray[np.bool_]
 
-CLEAR = 0.1
-"""(d) is at least this part of what it is at the start."""
+CLEAR, WALL = 0.1, 0.05
+"""(d) is at least the first part of what it is at the start; no motion of a search comes to the second, as there rates,
+and what grows with them, have no bound."""
 
 ANCHORS, STRIDE, MOST = 5, 0.6, 1000
 """Postures in each segment of the splines, at least, that are closed one after the other; the longest way between them,
@@ -56,9 +57,9 @@ STEPS, SHUT, CLOSED = 12, 1e-12, 1e-10
 """Most steps by which a posture is closed; what may then be left, and what is left where it was, in lengths of the
 mechanism and radians."""
 
-FAR, LEAP, HALVINGS = 0.3, 1.0, 6
+FAR, LEAP, HALVINGS, SAME = 0.3, 1.0, 6, 1e-6
 """A step along the motion is halved, so often at most, where its tangent is off by more, or longer than a leap, in
-radians and lengths of the mechanism."""
+radians and lengths of the mechanism; by how much closed postures differ that are the same."""
 
 GAP, FINEST = 1e-10, 4000
 """By how much the spline of all joints may be open, in lengths and radians, and its most control points."""
@@ -122,7 +123,8 @@ class Freedoms:
     def closed(self, begin: Array) -> tuple[Array, Flags]:
         """Return the closed postures near to some (N, n), of which the independent joints are held, and where one is.
 
-        None is where it would be further away than FAR, in radians and lengths of the mechanism.
+        None is where it would be further away than FAR, in radians and lengths of the mechanism, nor beyond a singular
+        one, where loops close another way.
         """
         q, lost = begin.copy(), np.zeros(len(begin), dtype=bool)
         for _ in range(STEPS):
@@ -137,20 +139,23 @@ class Freedoms:
             q[:, self.dependent] -= solved(A_d, off[..., None])[..., 0]
             lost |= ~(np.abs(q - begin) <= 2.0 * FAR * self.units).all(axis=1)
             q[lost] = begin[lost]
-        return q, ~lost & (gap <= CLOSED) & (np.abs(q - begin) <= FAR * self.units).all(axis=1)
+        beside = (np.abs(q - begin) <= FAR * self.units).all(axis=1)
+        return q, ~lost & (gap <= CLOSED) & beside & (self.volumes(q) / self.volume > WALL)
 
     def following(self, path: Array, near: Array | None) -> Array | None:
         """Return the postures (N, n) that follow one another as the independent joints go along a path (N, f).
 
-        They are looked for beside those of another path first, all at once, and are the same.
+        They are looked for beside those of another path first, all at once, and are those that one step from each to
+        the next finds.
         """
         if near is not None:
             begin, fits = self._ahead(near, path)
             q, shut = self.closed(np.where(fits[:, None], begin, near))
             before = np.concatenate([self.posture[None], q[:-1]])
             begin, follows = self._ahead(before, path)
-            if (fits & shut & follows).all() and (np.abs(q - begin) <= FAR * self.units).all():
-                return q
+            again, stepped = self.closed(begin)
+            if (fits & shut & follows & stepped).all() and (np.abs(again - q) <= SAME * self.units).all():
+                return again
         out, here = np.empty((len(path), self.mech.n)), self.posture
         for k, wanted in enumerate(path):
             there = self._step(here, wanted, HALVINGS)
@@ -241,9 +246,13 @@ def _refuse_followers(freedoms: Freedoms, start: State, state: State, where: str
 
 
 class Clearance(PathConstraint):
-    """Volume (d) in parts of that at the start, all the time."""
+    """Volume (d) in parts of that at the start, all the time, and wherever an integral is asked.
+
+    Near to a singular posture what is integrated may have a peak between the samples of limits.
+    """
 
     channels = ("q",)
+    imposed = "everywhere"
 
     def __init__(self, freedoms: Freedoms) -> None:
         self.freedoms = freedoms

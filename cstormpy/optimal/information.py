@@ -36,7 +36,7 @@ from cstormpy.identification.unknowns import Unknowns, unknowns_of
 from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.loops.assembly import independent_rows, regular_posture
 from cstormpy.loops.closed_motions import closed_motion
-from cstormpy.loops.closure import closure_of, constraint_names
+from cstormpy.loops.closure import LEAST, closure_of, constraint_names
 from cstormpy.loops.projection import project
 from cstormpy.optimal.constraints import JointLimit
 from cstormpy.optimal.freedoms import Clearance
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from cstormpy.optimal.solution import Solution
 
 CRITERIA = ("determinant", "condition")
+
+POSTURES, HELD = 30, 0.1
+"""How many closed postures are looked at for a start, unless the motors hold the first one so well: `_held`."""
 
 TRIES = 200
 """Random motions that are tried for one within the limits of velocity and torque."""
@@ -330,8 +333,8 @@ def exciting_motion(
     duration : float
         [s].
     start : array_like, (n,), optional
-        The posture at both ends; the middle of the limits of position, or zero, unless given, or what closes the loops
-        next to that.
+        The posture at both ends; unless given the middle of the limits of position, or zero. Of a closed mechanism what
+        closes the loops next to that, or where its motors hardly hold it, the best of some closed postures.
     limits : "mechanism" or mapping, optional
         As for `Problem`: of "position", "velocity", "acceleration", "torque". For torques the mechanism's own numbers
         are taken, as far as they are known.
@@ -374,7 +377,7 @@ def exciting_motion(
         raise InvalidValue(f"exciting motion: {name}: {_DECIDED[name]}")
     term = _Information(_Columns(mech, unknowns_of(mech, parameters)), _noise(mech, noise), criterion)
     span = _span(mech, read_limits(mech, limits, np.ones(mech.n, dtype=bool)))
-    posture = _middle(mech, *span) if start is None else checks.array(start, (mech.n,), "start")
+    posture = _posture(mech, *span) if start is None else checks.array(start, (mech.n,), "start")
     still = (posture, np.zeros(mech.n), np.zeros(mech.n))
     problem = Problem(
         mech, duration=checks.positive(duration, "duration"), start=still, end=still, objective=term, limits=limits,
@@ -431,11 +434,38 @@ def _span(mech: Mechanism, limits: list[JointLimit]) -> tuple[Array, Array]:
     return low, high
 
 
-def _middle(mech: Mechanism, low: Array, high: Array) -> Array:
-    """Return the posture in the middle of limits, ordinary sizes in place of those that are none; closed if need be."""
-    units = coordinate_scales(mech)
-    q = 0.5 * (np.where(np.isfinite(low), low, -units) + np.where(np.isfinite(high), high, units))
-    return project(mech, q)[0] if mech.loops else q
+def _posture(mech: Mechanism, low: Array, high: Array) -> Array:
+    """Return the posture in the middle of limits, ordinary sizes in place of those that are none.
+
+    Of a closed mechanism it is the closed one next to that, or to a random one, where that holds it better.
+    """
+    units, rng, found = coordinate_scales(mech), np.random.default_rng(0), []
+    least, most = np.where(np.isfinite(low), low, -units), np.where(np.isfinite(high), high, units)
+    middle = 0.5 * (least + most)
+    if not mech.loops:
+        return middle
+    for k in range(POSTURES):
+        try:
+            q, _ = project(mech, middle if k == 0 else rng.uniform(least, most))
+        except InvalidValue:  # cannot be closed from there
+            continue
+        inside = bool(((low <= q) & (q <= high)).all())
+        found.append((inside, _held(mech, q), q))
+        if k == 0 and found[0][1] >= HELD:
+            return q
+    return max(found, key=lambda one: one[:2])[2] if found else regular_posture(mech)
+
+
+def _held(mech: Mechanism, q: Array) -> float:
+    """Return how well the motors determine a closed posture (n,): 1 where loops move no joint without one, 0 singular.
+
+    It is how much of a motion of these joints the constraints see at least, as a part of it.
+    """
+    A = closure_of(mech, q[None]).A[0][independent_rows(mech)] * coordinate_scales(mech)
+    _, sizes, directions = np.linalg.svd(A, full_matrices=False)
+    if not sizes[-1] > LEAST * sizes[0]:
+        return 0.0
+    return float(np.linalg.svd(directions[:, ~mech.actuated_mask], compute_uv=False).min(initial=1.0))
 
 
 def _random(problem: Problem, low: Array, high: Array, rng: np.random.Generator) -> Array:

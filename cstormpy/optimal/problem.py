@@ -378,7 +378,7 @@ class Problem(metaclass=ArgumentNames):
             return shooting_of(self.setup, self.steps)
         integrals = any(term.kind in ("integral", "motion") for _, term in self.objective.parts)
         asked = [c.imposed for c in self.constraints]
-        further = [self.setup.phases_of(at) for at in asked if at not in ("all", "start", "end")]
+        further = [self.setup.phases_of(at) for at in asked if at not in ("all", "everywhere", "start", "end")]
         phases = np.unique(np.concatenate(further)) if further else None
         return inverse_of(self.setup, self.phases, integrals, phases)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cstormpy.optimal.kkt import kkt_residual
 from cstormpy.optimal.samples import Array
-from cstormpy.optimal.scaling import Scaled
+from cstormpy.optimal.scaling import HUGE, Scaled
 
 RESTARTS = 3
 """Most times that SLSQP begins anew, its curvature forgotten, where its line search failed."""
@@ -17,6 +17,10 @@ RESTARTS = 3
 SHARPER = 1e-4
 """SLSQP ends where a step changes the cost by less than this part of the tolerance: what a gradient leaves in the cost
 is its square, so that at a change of the tolerance itself the conditions of a minimum would hold to its root only."""
+
+LEAP = 1.0
+"""By how many of their sizes constraints may be violated more after a step: SLSQP's line search sees but those that
+bound the step when it was found, and would go to where others are violated by any amount."""
 
 STATIONARY = 1e-6
 """A KKT residual that is that of a minimum: it is enough where a step changes the cost by less than the tolerance."""
@@ -41,20 +45,45 @@ class _Found(Exception):
 
 
 class _Watch:
-    """Looks at each iteration, and leaves SLSQP at a minimum that it would go on to polish."""
+    """Looks at each iterate, and leaves SLSQP at a minimum that it would go on to polish.
+
+    SLSQP asks for a gradient where its line search has ended; its callback is given the first trial of the next one.
+    """
 
     def __init__(self, programme: Scaled, tolerance: float, after_iteration: Callable[[Array], None]) -> None:
         self.programme, self.tolerance, self.after_iteration = programme, tolerance, after_iteration
         self.count = 0
-        self._last = np.inf
+        self._last, self._violation = np.inf, np.inf
+        self._begins = True
+        self._best: tuple[tuple[bool, float], Array] | None = None
 
-    def __call__(self, x: Array) -> None:
-        self.count += 1
-        self.after_iteration(x)
+    def begin(self) -> None:
+        """Take the next point for one at which SLSQP begins."""
+        self._begins = True
+
+    def cost(self, x: Array) -> float:
+        """Return the cost of a trial, `HUGE` where it leaps."""
+        return HUGE if self.programme.violation(x) > self._violation + LEAP else self.programme.cost(x)
+
+    def end(self, x: Array) -> Array:
+        """Return where SLSQP has ended; the best iterate where its line search failed beyond what can be."""
+        return x if self._best is None or self.cost(x) < HUGE else self._best[1]
+
+    def gradient(self, x: Array) -> Array:
+        """Return the gradient of the cost at an iterate."""
+        violation = self._violation = self.programme.violation(x)
         cost, before = self.programme.cost(x), self._last
         self._last = cost
-        if abs(cost - before) <= self.tolerance and self.stands(x):
-            raise _Found(x.copy())
+        rank = (False, cost) if violation <= self.tolerance else (True, violation)
+        if np.isfinite(violation) and (self._best is None or rank < self._best[0]):
+            self._best = rank, x.copy()
+        if not self._begins:
+            self.count += 1
+            self.after_iteration(x)
+            if abs(cost - before) <= self.tolerance and self.stands(x):
+                raise _Found(x.copy())
+        self._begins = False
+        return self.programme.gradient(x)
 
     def stands(self, x: Array) -> bool:
         """Tell whether it is a minimum."""
@@ -76,22 +105,22 @@ def solve_slsqp(
     constraints = _as_dictionaries(programme, x)
     for _ in range(RESTARTS + 1):
         before = programme.cost(x)
+        watch.begin()
         try:
             found = minimize(
-                programme.cost,
+                watch.cost,
                 x,
-                jac=programme.gradient,
+                jac=watch.gradient,
                 method="SLSQP",
                 bounds=Bounds(programme.low, programme.high),
                 constraints=constraints,
-                callback=watch,
                 options={"maxiter": max(iterations - watch.count, 1), "ftol": SHARPER * tolerance},
             )
         except _Found as minimum:
             return minimum.args[0], True, _REASONS[0], watch.count
         status = int(found.status)
-        moved = programme.finite(found.x) and not np.array_equal(found.x, x)
-        x = found.x if programme.finite(found.x) else x
+        end = watch.end(found.x)
+        moved, x = not np.array_equal(end, x), end
         if status == 8 and watch.stands(x):
             status = 0
         again = status in (4, 8) and moved and watch.count < iterations

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cstormpy.errors import NonFinite
 from cstormpy.optimal.blas import one_thread
 from cstormpy.optimal.checking import wrong_gradient
 from cstormpy.optimal.gauss_newton import solve_gauss_newton
@@ -30,8 +31,9 @@ from cstormpy.optimal.stages import carried
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
 
-KEPT = 1e-6
-"""Largest violation of a scaled constraint at the samples at which a solver keeps it."""
+KEPT, NEAR = 1e-6, 0.1
+"""Largest violation of a scaled constraint at the samples at which a solver keeps it; so large a part of what is
+feasible will do where it has not come that far, as the best point before may be the guess."""
 
 INTERRUPTED = "interrupted"
 """The reason of a search, or of a start, that Ctrl-C ended."""
@@ -141,7 +143,12 @@ class Outcome:
     @property
     def sampled_rank(self) -> tuple[bool, float]:
         """The rank as the solver sees it, at the samples alone: that of iterates, and of coarse stages."""
-        return (False, self.cost) if self.sampled <= KEPT else (True, self.sampled)
+        return (False, self.cost) if self.is_kept else (True, self.sampled)
+
+    @property
+    def is_kept(self) -> bool:
+        """True where the constraints hold at the samples."""
+        return self.sampled <= max(KEPT, NEAR * self.feasibility)
 
     @property
     def ended(self) -> bool:
@@ -215,13 +222,17 @@ def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcom
     found = best.measure(problem)
     refine = orders.accuracy.refine and orders.final
     for _ in range(MOST_ROUNDS if refine else 0):
-        if best.feasible or not best.ended or best.sampled > KEPT:
+        if best.feasible or not best.ended or not best.is_kept:
             break
         changes = refinement(problem, found, orders.accuracy.feasibility)
         if not changes:
             break
         finer = problem.replace(**changes)
-        run = _Run(finer, carried(problem, best.x, finer), start, orders, begin, best)
+        try:
+            run = _Run(finer, carried(problem, best.x, finer), start, orders, begin, best)
+        except NonFinite as error:  # between the samples; what was found so far says by how much
+            best.reason = str(error)
+            break
         problem, best = finer, run.outcome
         best.changes = {**best.changes, **changes}
         found = best.measure(problem)
@@ -271,7 +282,9 @@ class _Run:
 
     def _consider(self, x: Array) -> Outcome:
         programme, best = self.programme, self.outcome
-        here = Outcome(best.start, np.array(x), programme.cost(x), np.inf, False, "", programme.violation(x))
+        here = Outcome(
+            best.start, np.array(x), programme.cost(x), np.inf, False, "", programme.violation(x), best.feasibility
+        )
         if here.sampled_rank < best.sampled_rank:
             best.x, best.cost, best.sampled = here.x, here.cost, here.sampled
         return here
@@ -289,9 +302,17 @@ class _Run:
                 raise _Stopped
 
 
+def _at(programme: Programme, x: Array, best: Outcome) -> Outcome:
+    """Return a point as an outcome of the same start as the best."""
+    cost, violation = programme.cost(x), programme.violation(x)
+    return Outcome(best.start, np.array(x), cost, np.inf, False, "", violation, best.feasibility)
+
+
 def _settle(programme: Programme, x: Array, best: Outcome) -> None:
     """Take the solver's answer, unless a point on its way was better."""
-    last = Outcome(best.start, np.array(x), programme.cost(x), np.inf, False, "", programme.violation(x))
+    last = Outcome(
+        best.start, np.array(x), programme.cost(x), np.inf, False, "", programme.violation(x), best.feasibility
+    )
     if last.sampled_rank <= best.sampled_rank or (last.sampled <= KEPT and best.converged):
         best.x, best.cost, best.sampled = last.x, last.cost, last.sampled
         best.history.append((best.cost, best.sampled))

@@ -213,7 +213,12 @@ class Transcription(ABC):
         """Return where the derivatives of numbers at these samples stand, one row each."""
 
     def places(self, at: str | tuple[float, ...]) -> Indices:
-        """Return the samples that "all", "start", "end", "breaks", "collocation" or phases stand for."""
+        """Return the samples that "all", "start", "end", "breaks", "collocation" or phases stand for.
+
+        With "everywhere" they are those of integrals too, whereas limits hold at "all" of the grid.
+        """
+        if at == "everywhere":
+            return np.arange(len(self.phases))
         grid = np.arange(self.grid.start, self.grid.stop)
         if at == "all":
             return grid

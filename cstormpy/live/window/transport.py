@@ -94,8 +94,7 @@ class Transport(QFrame):
         self._name_run()
 
     def _name_run(self) -> None:
-        text = "Run" if self.state == "paused" else "Pause"
-        self.run.setText("" if self._narrow else text)
+        self.run.setText("" if self._narrow else "Run" if self.state == "paused" else "Pause")
 
     def run_or_pause(self) -> None:
         """Ask for the other one of running and paused."""

@@ -447,8 +447,7 @@ class Assembly:
         if said.size != 1 or said.dtype.kind not in "biuf":
             raise Refused("its function gives no number")
         value = number(np.asarray(self.by_numba.call(stops, u[:1], [given])[0]).item())
-        is_truth = said.dtype.kind == "b"
-        return where(value != 0.0, 1.0, -1.0) if is_truth else value
+        return where(value != 0.0, 1.0, -1.0) if said.dtype.kind == "b" else value
 
     def _switching(self, telling: Collection[Any]) -> list[tuple[int, Any, bool]]:
         """Put out the numbers at whose zeros rates switch or detectors see a jump, but for those of some blocks."""

@@ -41,17 +41,7 @@ from cstormpy.simulation.diagram import Diagram
 
 
 class Assembly:
-    """A walk through the blocks of a diagram that collects what they write down.
-
-    Parameters
-    ----------
-    diagram : Diagram
-    detectors : list
-        The zero-crossing detectors of the run, with their blocks.
-    telling : collection of Block, optional
-        Blocks that tell where they switch. Given these, the numbers at whose zeros rates of states jump or have a kink
-        are put out too, but for theirs.
-    """
+    """A walk through the blocks of a diagram that collects what they write down; given what `program_of` takes."""
 
     def __init__(
         self, diagram: Diagram, detectors: list[tuple[Any, Any]], telling: Collection[Any] | None = None

@@ -92,7 +92,7 @@ class Motors(SampledBlock):  # type: ignore[misc]
         return np.concatenate([x[:1] + 1.0, self._answer(u, x)])
 
 
-def plants_of(bd: Any) -> tuple[list[Any], int]:
+def named_plants(bd: Any) -> tuple[list[Any], int]:
     """Return the HYBRIDDYNAMICS blocks of a diagram, only those called "plant" if any is, and how many there are."""
     plants = [b for b in bd.blocklist if isinstance(b, HybridDynamics)]
     return [b for b in plants if b.name == "plant"] or plants, len(plants)
@@ -108,7 +108,7 @@ def disturb(bd: Any, dt: float, longest: int) -> Any:
     DiagramError
         If there is no one plant whose torques come from one signal.
     """
-    named, _ = plants_of(bd)
+    named, _ = named_plants(bd)
     if len(named) != 1 or named[0].mech.active or not named[0].mech.actuated or named[0].nin != 1:
         raise DiagramError(
             "compare: robustness=True wants one HYBRIDDYNAMICS block, or one called 'plant', that is driven by the "

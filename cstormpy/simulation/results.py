@@ -240,7 +240,7 @@ class Result(RunData, BDStruct):
         found = self._recorded()
         if name in found:
             return name, found[name]
-        label = name.rpartition("[")[0] if isinstance(name, str) else ""
+        label = name.rpartition("[")[0]
         if label in found and name in (columns := columns_of(label, found[label])):
             return name, columns[name]
         wanted = [key for key in found if owner(key) == name]

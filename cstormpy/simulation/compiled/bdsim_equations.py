@@ -282,7 +282,8 @@ def _stop(b: Any, t: Any, u: Signals, x: Any, detector: Any) -> Any:
     found = with_symbolic_math(b.stopfunc)(u[0])
     if np.ndim(found) == 0 and isinstance(found, (bool, np.bool_)):
         return 1.0 if found else -1.0
-    return np.where(found, 1.0, -1.0) if isinstance(found, Node) and found.primitive.truth else found
+    is_truth = isinstance(found, Node) and found.primitive.truth
+    return np.where(found, 1.0, -1.0) if is_truth else found
 
 
 # states, continuous and sampled -------------------------------------------------------------------------

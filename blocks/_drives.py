@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.arguments import entries, one_of
+from cstormpy.arguments import entries, one_of, option
 from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._bases import Mechanical
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._switching import Switching
-from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, shown
 from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import find
 from cstormpy.loops.locking import locked_tangents
@@ -84,9 +84,7 @@ class DriveSet:
         """Return the number of a drive, given by its name or number."""
         if isinstance(name, (int, np.integer)) and not isinstance(name, bool) and 0 <= name < len(self):
             return int(name)
-        if not isinstance(name, str) or name not in self.names:
-            raise unknown_name("drive", name, self.names)
-        return self.names.index(name)
+        return self.names.index(option(name, "drive", self.names))
 
     def nearest(self, signal: float, now: float) -> int:
         """Return the number of the drive that a signal means which has just left that of now."""
@@ -313,8 +311,7 @@ def _checked(given: Any) -> Mapping[str, Any]:
         if not isinstance(content, Mapping):
             raise InvalidType(f"drive {name!r}: expected a dict of {' and '.join(_KEYS)}, got {shown(content)}")
         for key in content:
-            if key not in _KEYS:
-                raise unknown_name(f"drive {name!r}: key", key, _KEYS)
+            option(key, f"drive {name!r}: key", _KEYS)
     return given
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cstormpy import arrays
 from cstormpy.arguments import flag
-from cstormpy.arrays import Array, Shape, real_array
+from cstormpy.arrays import Array, Shape, as_slice, real_array
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import DiagramError, InvalidType, InvalidValue, NonFinite, ShapeError, shown, unknown_name
@@ -200,7 +200,7 @@ class Drive:
         ports = [(name, *one) for name, one in zip(("tau", "acc"), given, strict=True) if len(one[0])]
         #: (index of the port, coordinates, names of their joints) of each port that carries a part of u
         self.parts = [
-            (first + k, _slice(where), [mech.names[j] for j in where]) for k, (_, where, _) in enumerate(ports)
+            (first + k, as_slice(where), [mech.names[j] for j in where]) for k, (_, where, _) in enumerate(ports)
         ]
         #: Of each drive, for each of these ports: None for all of it, or which signals count for which coordinates.
         self.taken = [
@@ -266,11 +266,12 @@ class Drive:
         return rows[0], rows[1]
 
 
-def _slice(where: NDArray[np.int64]) -> slice | NDArray[np.int64]:
-    """Return a slice where the coordinates follow one another: it is quicker to write to."""
-    if len(where) and where[-1] - where[0] == len(where) - 1:
-        return slice(int(where[0]), int(where[-1]) + 1)
-    return where
+def listed_joints(joints: Any) -> Sequence[Any]:
+    """Return names or indices of joints as a list, also of a single one."""
+    wanted = [joints] if isinstance(joints, (str, int)) else joints
+    if not isinstance(wanted, (list, tuple)) or not wanted:
+        raise InvalidType("joints: expected a list of names or of indices, at least one")
+    return wanted
 
 
 def coordinates(value: Any, mech: Mechanism, name: str) -> Array:

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.arrays import Array, is_single
 from cstormpy.dynamics.loads import stop_torque, turn_stop_torque
-from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.trajectory.checks import finite_array
 
@@ -88,8 +89,7 @@ def stops_of(mech: Mechanism, given: Any) -> Stops | None:
         raise InvalidType(f"stops: expected True or False, or a dict of {', '.join(_OPTIONS)}, got {shown(given)}")
     options = {} if given is True else dict(given)
     for name in options:
-        if name not in _OPTIONS:
-            raise unknown_name("stops: option", name, _OPTIONS)
+        option(name, "stops: option", _OPTIONS)
     free = np.flatnonzero(~mech.active_mask)
     if options.get("joints") is None:
         limited = [mech.names[k] for k in limited_joints(mech) if k in free]

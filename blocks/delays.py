@@ -97,8 +97,7 @@ class Delay(bases.Ported, SampledBlock):
                 )
         width, flat = int(np.size(first)), np.ravel(np.asarray(first, dtype=float))
         start = _samples_at_start(flat, count, power)
-        made = ports.options(type(self), blockargs, states=start.size)
-        super().__init__(ticks, x0=start, **made)
+        super().__init__(ticks, x0=start, **ports.options(type(self), blockargs, states=start.size))
         self._single, self._width, self._count = not np.ndim(first), width, count
         self._delay, self._order, self._steps, self._first = delay, power, steps, flat
         self.add_param("x0")

@@ -421,8 +421,7 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
         mechanism = as_mechanism(mech)
         ways = ports.flag(wrench, "wrench"), 3, ports.flag(base, "base")
         loads = ports.Drive(mechanism.with_drive(actuated=(), active=()), *ways)
-        names = (*self.inlabels, *loads.names)
-        super().__init__(**ports.options(type(self), blockargs, names))
+        super().__init__(**ports.options(type(self), blockargs, (*self.inlabels, *loads.names)))
         n = self._n = mechanism.n
         self._loads = loads
         self._widths, self._parts = ((n, n, n, *loads.widths), (n,)), (*[mechanism.names] * 3, *loads.owners)

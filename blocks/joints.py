@@ -18,7 +18,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import Stops, each_joint
 from cstormpy.dynamics.loads import wrap
-from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.errors import InvalidValue
 from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.limits import SHARES, beside
@@ -242,11 +242,8 @@ def _wrapped(mech: Mechanism | None, joints: Any) -> list[int] | None:
         if not turning:
             raise InvalidValue("mechanism: no joint is revolute, so that there is nothing to wrap")
         return turning
-    wanted = [joints] if isinstance(joints, (str, int)) else joints
-    if not isinstance(wanted, (list, tuple)) or not wanted:
-        raise InvalidType("joints: expected a list of names or of indices, at least one")
     chosen: list[int] = []
-    for joint in wanted:
+    for joint in ports.listed_joints(joints):
         if isinstance(joint, str):
             if mech is None:
                 raise InvalidValue(f"joints: {joint!r} is a name, which needs the mechanism; give it, or an index")

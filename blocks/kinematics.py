@@ -12,11 +12,12 @@ from bdsim.components import FunctionBlock
 from numpy.typing import ArrayLike
 
 from cstormpy import checks, lie
+from cstormpy.arguments import option
 from cstormpy.arrays import Array, as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.dynamics.inverse_kinematics import tool_pose
-from cstormpy.errors import InvalidType, ShapeError, unknown_name
+from cstormpy.errors import InvalidType, ShapeError
 from cstormpy.mechanism import Mechanism, as_mechanism
 
 FRAMES = ("body", "base", "aligned")
@@ -84,9 +85,7 @@ class Kinematics(bases.Mechanical, FunctionBlock):
         """
         mechanism = as_mechanism(mech)
         self._link = ports.link(link, mechanism)
-        if not isinstance(frame, str) or frame not in FRAMES:
-            raise unknown_name("frame", frame, FRAMES)
-        self._frame = frame
+        self._frame = option(frame, "frame", FRAMES)
         self._tool = _tool(tool)
         more = self._accelerates = ports.flag(acceleration, "acceleration")
         names = (*self.inlabels, *["qdd"] * more), (*self.outlabels, *["acceleration"] * more)

@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 from bdsim.components import SinkBlock
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.arrays import as_floats
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.simulation.diagram import idle_step
 
@@ -194,8 +195,7 @@ class MechanismView(bases.Ported, SinkBlock):
         :type blockargs: dict
         """
         self.mechanism = as_mechanism(mech)
-        if not isinstance(view, str) or view not in VIEWS:
-            raise unknown_name("view", view, VIEWS)
+        option(view, "view", VIEWS)
         self.labels = list(self.mechanism.names)
         self.unit, self.title = "", _title(title)
         self.options: dict[str, Any] = {

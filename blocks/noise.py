@@ -102,8 +102,7 @@ class Noise(bases.Ported, SampledBlock):
         keeps = None if bandwidth is None else _kept(bandwidth, ticks.T)
         own = _seed(seed)
         size = 1 + (count or 1)
-        made = ports.options(type(self), blockargs, states=size)
-        super().__init__(ticks, x0=np.zeros(size), **made)
+        super().__init__(ticks, x0=np.zeros(size), **ports.options(type(self), blockargs, states=size))
         self.std, self.mean, self._kind, self._count, self._keeps = spread, centre, which, count, keeps
         self._seed = own
         self._tune("std", "mean", "seed")

@@ -11,12 +11,13 @@ import numpy as np
 from bdsim.components import ContinuousBlock, FunctionBlock
 from numpy.typing import ArrayLike
 
+from cstormpy.arguments import option
 from cstormpy.arrays import Array, as_floats, real_array
 from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing
 from cstormpy.blocks._drives import Changing, Following
 from cstormpy.dynamics.charts import RECENTRED, carried, half_turn_left
-from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.graph.arrays import zeros
 from cstormpy.graph.choices import choose
 from cstormpy.linkage.components import LoopFrame, Shift, find
@@ -456,8 +457,7 @@ def _start(directions: Any, mech: Mechanism) -> Array:
     if isinstance(directions, (list, tuple)) and directions and all(isinstance(one, str) for one in directions):
         states = [f"{joint}.{kind}" for kind in ("q", "qd") for joint in mech.names]
         for name in directions:
-            if name not in states:
-                raise unknown_name("direction", name, states)
+            option(name, "direction", states)
         return np.eye(2 * mech.n)[:, [states.index(name) for name in directions]]
     array = as_floats(directions, "directions")
     if array.ndim == 1 and array.size == 0:

@@ -296,12 +296,9 @@ def _load(path: str | os.PathLike[str]) -> BSpline:
 
 def _columns(curve: BSpline, joints: Any) -> BSpline:
     """Return the curve of some joints, given by name or index."""
-    wanted = [joints] if isinstance(joints, (str, int)) else joints
-    if not isinstance(wanted, (list, tuple)) or not wanted:
-        raise InvalidType("joints: expected a list of names or of indices, at least one")
     names = curve.names or tuple(f"{k}" for k in range(curve.n))
     columns = []
-    for joint in wanted:
+    for joint in ports.listed_joints(joints):
         if isinstance(joint, str):
             if curve.names is None or joint not in names:
                 raise unknown_name("joint", joint, curve.names or ())

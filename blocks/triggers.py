@@ -62,8 +62,7 @@ class SampleHold(Thresholded, ContinuousBlock):
         """
         border, first = real_number(threshold, "threshold"), ports.numbers(x0, "x0")
         size, flat = int(np.size(first)), np.ravel(np.asarray(first, dtype=float))
-        made = ports.options(type(self), blockargs, states=size)
-        super().__init__(nstates=size, x0=flat, **made)
+        super().__init__(nstates=size, x0=flat, **ports.options(type(self), blockargs, states=size))
         self._single, self.threshold = not np.ndim(first), border
         self._reset, self._tangents = self._sample, self._sampled
         self.add_param("threshold")

@@ -142,6 +142,17 @@ def real_number(value: Any, what: str) -> float:
     return number + 0.0
 
 
+def as_slice(places: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """Return positions that follow one another as a slice, which is quicker and copies nothing; others as they are.
+
+    >>> as_slice(np.array([1, 2])), as_slice(np.array([0, 2]))
+    (slice(1, 3, None), array([0, 2]))
+    """
+    if len(places) and np.array_equal(places, np.arange(places[0], places[0] + len(places))):
+        return slice(int(places[0]), int(places[0]) + len(places))
+    return places
+
+
 def is_single(value: Any) -> bool:
     """Tell whether a value stands for one number rather than for many; text is one, however wrong.
 

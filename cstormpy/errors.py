@@ -22,6 +22,7 @@ __all__ = [
     "UnknownArgument",
     "UnknownAttribute",
     "UnknownName",
+    "reason_of",
     "shown",
     "unknown_name",
 ]
@@ -125,6 +126,15 @@ def _written(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     return f"[{inner}]" if isinstance(value, list) else f"{{{inner}}}" if value else "set()"
+
+
+def reason_of(error: Exception) -> str:
+    """Return what an error says, behind its type where it is none of ours.
+
+    >>> reason_of(KeyError("elbow")), reason_of(InvalidValue("mass: expected a positive number, got 0"))
+    ("KeyError: 'elbow'", 'mass: expected a positive number, got 0')
+    """
+    return str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], error: type[UnknownName] = UnknownName) -> UnknownName:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.arguments import argument_slip
-from cstormpy.errors import CstormError, unknown_name
+from cstormpy.arguments import argument_slip, option
+from cstormpy.errors import CstormError
 
 V = TypeVar("V", bound="Value")
 S = TypeVar("S", bound=np.generic)
@@ -111,8 +111,7 @@ class Value(metaclass=ArgumentNames):
             If there is no such field.
         """
         for name in changes:
-            if name not in self._fields:
-                raise unknown_name(f"{type(self).__name__} parameter", name, self._fields)
+            option(name, f"{type(self).__name__} parameter", self._fields)
         return type(self)(**{**self._as_dict(), **changes})
 
     def __copy__(self: V) -> V:

@@ -13,8 +13,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from cstormpy.arguments import option
 from cstormpy.diagrams._goal import Goal
-from cstormpy.errors import unknown_name
 
 __all__ = ["Goal", "load", "names", "options"]
 
@@ -41,10 +41,7 @@ def load(name: str) -> ModuleType:
     >>> load("pendulum").build.__name__
     'build'
     """
-    known = names()
-    if not isinstance(name, str) or name not in known:
-        raise unknown_name("diagram", name, known)
-    return import_module(f"{__name__}.{name}")
+    return import_module(f"{__name__}.{option(name, 'diagram', names())}")
 
 
 def options(name: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cstormpy.errors import InvalidType, ShapeError, shown, unknown_name
+from cstormpy.arguments import option
+from cstormpy.errors import InvalidType, ShapeError, shown
 from cstormpy.mechanism import Mechanism
 
 __all__ = ["motion_of", "ready", "scope", "view"]
@@ -23,8 +24,7 @@ def ready(build: Callable[..., Any]) -> Callable[..., Any]:
         if not callable(getattr(sim, "blockdiagram", None)):
             raise InvalidType(f"diagram {diagram!r}: expected a cstormpy.Simulation, got {shown(sim)}")
         for name in options:
-            if name not in known:
-                raise unknown_name(f"diagram {diagram!r}: option", name, known)
+            option(name, f"diagram {diagram!r}: option", known)
         return build(sim, **options)
 
     return checked

@@ -122,8 +122,7 @@ def replay(
     motion = solution.motion
     beside = [offset] * mech.n if np.ndim(offset) == 0 else offset
     start = motion(motion.t0) + checks.array(beside, (mech.n,), "offset")
-    wired = {"wrench": True} if wrench else {}
-    plant = bd.HYBRIDDYNAMICS(mech, q0=start, name="plant", **wired)
+    plant = bd.HYBRIDDYNAMICS(mech, q0=start, wrench=wrench, name="plant")
     command = bd.CONTROLLER(mech, laws, law=controller, limit=limit, name="controller")
     bd.connect(plant[0:2], command[0:2])
     wanted = bd.SPLINETRAJECTORY(motion, name="motion")

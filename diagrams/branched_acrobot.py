@@ -30,11 +30,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.diagrams._building import motion_of, ready, scope, view
 from cstormpy.diagrams._goal import Goal
 from cstormpy.diagrams._optimised import ANGLES, found, laws_along, propose, replay
-from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import library
 from cstormpy.optimal import Effort, Problem, Terminal
 from cstormpy.trajectory import BSpline
@@ -137,12 +138,10 @@ def build(
     watch : bool
         Whether a window shows the search.
     """
-    if controller not in CONTROLLERS:
-        raise unknown_name("controller", controller, CONTROLLERS)
+    option(controller, "controller", CONTROLLERS)
     solution = None
     if isinstance(motion, str):
-        if motion not in WAYS:
-            raise unknown_name("motion", motion, WAYS)
+        option(motion, "motion", WAYS)
         solution = optimum(motion, duration, body, damping, points, optimise, watch)
     elif controller != "prescribed":
         raise InvalidValue(
@@ -150,8 +149,7 @@ def build(
         )
     bd = sim.blockdiagram(name="branched_acrobot")
     if controller == "prescribed" or solution is None:
-        given = motion if solution is None else legs(solution)
-        _prescribed(bd, given, duration, body, damping)
+        _prescribed(bd, motion if solution is None else legs(solution), duration, body, damping)
         return bd
     mech = library.branched_acrobot(damping=damping)
     laws = laws_along(mech, solution, np.array(UPRIGHT), R=1.0)
@@ -164,8 +162,7 @@ def _prescribed(bd: Any, motion: Any, duration: float, body: float, damping: flo
     mech = library.branched_acrobot(damping=damping).with_drive(active=LEGS)
     spline = motion_of(bd, motion, duration, mech.active)
     q, qd, _ = spline.curve.evaluate(spline.curve.t0)
-    start = [checks.real(body, "body"), *q]
-    plant = bd.HYBRIDDYNAMICS(mech, q0=start, qd0=[0.0, *qd], name="plant")
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[checks.real(body, "body"), *q], qd0=[0.0, *qd], name="plant")
     torques = bd.JOINTEFFORT(mech, name="torques")
     effort = bd.EFFORT(name="effort")
     bd.connect(spline[2], plant[0], torques[2])

@@ -86,6 +86,14 @@ def test_after_the_end_the_log_can_still_be_seen(opened):
     assert window.now == 4.0, "there is nothing later"
 
 
+def test_the_times_along_the_bar_of_a_run_that_begins_late_differ(opened):
+    """A run that went on at 12 000 s had "1.2e+04" eleven times."""
+    bar = opened[0].time_bar
+    for bar.begin, bar.end, first in ((0.0, 4.0, "0 0.5 1"), (12000.0, 12001.0, "12000 12000.1 12000.2")):
+        texts = [text for _, text in bar.ticks()]
+        assert texts[:3] == first.split() and len({*texts}) == len(texts)
+
+
 def test_a_pace_of_its_own_is_shown(opened):
     window, simulation = opened
     for pace, text in (

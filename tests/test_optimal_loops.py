@@ -11,7 +11,7 @@ from cstormpy.formulations import xiang
 from cstormpy.loops.closure import closure_of
 from cstormpy.loops.residual_slopes import residual_slopes
 from cstormpy.optimal import Constraint, Cut, Effort, Load, Problem, Running
-from cstormpy.trajectory import BSpline, clamped_knots
+from cstormpy.trajectory import BSpline, clamped_knots, uniform_knots
 
 GROUND, LENGTHS, MASSES = 0.9, np.array([0.3, 0.8, 0.5]), np.array([0.3, 0.8, 0.5])
 """The four-bar of the library."""
@@ -265,6 +265,12 @@ def test_control_points_as_a_guess_are_followed_where_the_search_is_refined():
 
 
 @pytest.mark.slow
+def test_knots_beyond_the_ends_have_the_splines_of_those_at_them():
+    """The first guess was to close the loops at control points before the start: "Singular matrix"."""
+    even, clamped = (four_bar(8, knots=knots(8, 5)).solve() for knots in (uniform_knots, clamped_knots))
+    assert even.feasible and even.cost == pytest.approx(clamped.cost, rel=1e-9)
+
+
 def test_a_guess_that_cannot_be_closed_is_asked_for():
     """Stretched over a longer ground the crank cannot turn that far."""
     problem = Problem(cs.library.four_bar(ground=1.5), duration=1.0, start=None, end={"crank": 2.0}, objective=Effort())

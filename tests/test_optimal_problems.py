@@ -33,7 +33,7 @@ from cstormpy.optimal import (
 from cstormpy.optimal.blas import _libraries, one_thread
 from cstormpy.optimal.ipopt import has_ipopt
 from cstormpy.optimal.solving import carried
-from cstormpy.trajectory import minimum_jerk
+from cstormpy.trajectory import minimum_jerk, uniform_knots
 
 UP = math.pi / 2
 needs_ipopt = pytest.mark.skipif(not has_ipopt(), reason="cyipopt is not installed")
@@ -444,6 +444,8 @@ def test_a_motion_of_all_joints_is_a_guess_of_the_torques_that_make_it():
     found = problem.solve(iterations=5, progress=False)
     again = problem.replace(guess=found.motion)
     assert_close(again.guess, found.spline.control_points, 1e-6)
+    even = problem.replace(guess=found.motion, knots=uniform_knots(problem.options.points, problem.degree))
+    assert_close(even.guess, again.guess, 1e-12)  # knots beyond the ends stand at them; the torques were asked there
     assert again.programme().cost(again.first_guess()) == pytest.approx(found.cost, rel=1e-6)
 
 

@@ -92,6 +92,12 @@ class Motors(SampledBlock):  # type: ignore[misc]
         return np.concatenate([x[:1] + 1.0, self._answer(u, x)])
 
 
+def named_plants(bd: Any) -> tuple[list[Any], int]:
+    """Return the HYBRIDDYNAMICS blocks of a diagram, only those called "plant" if any is, and how many there are."""
+    plants = [b for b in bd.blocklist if isinstance(b, HybridDynamics)]
+    return [b for b in plants if b.name == "plant"] or plants, len(plants)
+
+
 def disturb(bd: Any, dt: float, longest: int) -> Any:
     """Put both blocks between the plant of a diagram and what controls it; return the plant.
 
@@ -102,8 +108,7 @@ def disturb(bd: Any, dt: float, longest: int) -> Any:
     DiagramError
         If there is no one plant whose torques come from one signal.
     """
-    plants = [b for b in bd.blocklist if isinstance(b, HybridDynamics)]
-    named = [b for b in plants if b.name == "plant"] or plants
+    named, _ = named_plants(bd)
     if len(named) != 1 or named[0].mech.active or not named[0].mech.actuated or named[0].nin != 1:
         raise DiagramError(
             "compare: robustness=True wants one HYBRIDDYNAMICS block, or one called 'plant', that is driven by the "

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
-from cstormpy.blocks.dynamics import HybridDynamics
+from cstormpy.comparison.disturbances import named_plants
 from cstormpy.comparison.entries import Comparison, Entry
 from cstormpy.comparison.robustness import Robustness, score
 from cstormpy.control.goal import periods
@@ -222,11 +222,10 @@ def _probe(bd: Any) -> _Probe:
     """Find the plant of a diagram, and add blocks for the effort of its motors."""
     if not hasattr(bd, "blocklist"):
         raise InvalidType(f"compare: build returned {shown(bd)}, not a diagram; end it with 'return bd'")
-    plants = [b for b in bd.blocklist if isinstance(b, HybridDynamics)]
-    named = [b for b in plants if b.name == "plant"] or plants
+    named, count = named_plants(bd)
     if len(named) != 1:
         raise DiagramError(
-            f"compare: the diagram has {len(plants)} HYBRIDDYNAMICS blocks, of which one must be called 'plant'"
+            f"compare: the diagram has {count} HYBRIDDYNAMICS blocks, of which one must be called 'plant'"
         )
     if bd.compiled:
         raise DiagramError("compare: the diagram is compiled already; leave that to the run, which does it")

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.arrays import Array, is_single, real_array
 from cstormpy.control.checked import Checked, once
 from cstormpy.control.goal import eased, goal_posture, periods, wrapped
 from cstormpy.control.law import Target
 from cstormpy.control.posture_law import PostureLaw, brought_near
 from cstormpy.control.prepared import places
-from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import Mechanism
 
 OUT_OF_REACH = 1e-9
@@ -144,8 +145,7 @@ class LQR(PostureLaw):
 
     def set_gain(self, name: str, value: float) -> None:
         """Change an entry on the diagonal of a weight; the Riccati equation is solved anew."""
-        if name not in self.gains:
-            raise unknown_name("gain", name, self.gains)
+        option(name, "gain", self.gains)
         number = checks.real(value, f"gain {name!r}")
         which, _, entry = name.partition(".")
         changed, names = (self.Q, self.states) if which == "Q" else (self.R, self.motors)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from cstormpy.arguments import option
 from cstormpy.control.energy_pumps import EnergyPFL, EnergyPump, NonCollocated
 from cstormpy.control.goal import goal_posture
 from cstormpy.control.law import Law, Off, mechanism_of
@@ -14,7 +15,7 @@ from cstormpy.control.sequence import SwingUp
 from cstormpy.control.spline import SplineSwingUp
 from cstormpy.control.tracking import PD, ComputedTorque, GravityCompensation, HybridTracking
 from cstormpy.control.tvlqr import TVLQR
-from cstormpy.errors import UnknownName, unknown_name
+from cstormpy.errors import UnknownName
 from cstormpy.mechanism import Mechanism
 
 
@@ -99,10 +100,7 @@ def law(name: str, mech: Mechanism, **gains: Any) -> Law:
     tracking = _TRACKING.get(re.sub(r"[\W_]", "", str(name)).lower())
     if tracking is not None:
         raise UnknownName(f"law {name!r} wants to be told what to follow; make it as control.{tracking}(mech, ...)")
-    if not isinstance(name, str) or name not in _LAWS:
-        raise unknown_name("law", name, _LAWS)
-    make, defaults = _LAWS[name]
+    make, defaults = _LAWS[option(name, "law", _LAWS)]
     for given in gains:
-        if given not in defaults:
-            raise unknown_name(f"gain of the law {name!r}:", given, defaults)
+        option(given, f"gain of the law {name!r}:", defaults)
     return make(mechanism_of(mech, name), **{**defaults, **gains})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cstormpy.arrays import Array
+from cstormpy.arrays import Array, as_slice
 from cstormpy.dynamics.tracing import LARGEST
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import Symbols, is_symbolic, symbols
@@ -36,10 +36,7 @@ def places(mask: NDArray[np.bool_]) -> Places:
     >>> places(np.array([False, True, True]))
     slice(1, 3, None)
     """
-    at = np.flatnonzero(mask)
-    if len(at) and at[-1] - at[0] == len(at) - 1:
-        return slice(int(at[0]), int(at[-1]) + 1)
-    return at
+    return as_slice(np.flatnonzero(mask))
 
 
 def placed(count: int, *parts: tuple[Places, Array]) -> Array:

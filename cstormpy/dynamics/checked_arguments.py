@@ -304,8 +304,7 @@ def refuse_overflow(samples: Samples, *results: Array) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             sound = np.isfinite(result.sum())  # a sum of finite numbers may overflow, so look closer where it is not
         if not sound and not np.isfinite(result).all():
-            row = int(np.argwhere(~np.isfinite(result))[0, 0])
-            raise _overflow(None if samples.single else row)
+            raise _overflow(None if samples.single else int(np.argwhere(~np.isfinite(result))[0, 0]))
 
 
 def _overflow(row: int | None) -> NonFinite:

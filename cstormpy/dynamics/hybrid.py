@@ -180,8 +180,7 @@ def hybrid_evaluator(
 
     `Mechanism.hybrid_evaluator` says more.
     """
-    loads = read_loads(mech, wrench)
-    y_only, whole = ways_of(mech, loads)
+    y_only, whole = ways_of(mech, read_loads(mech, wrench))
     n, three, empty = mech.n, 3 * mech.n, np.empty
 
     def evaluate(q: Array, qd: Array, u: Array, out: Array | None = None) -> Array:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks, lie
-from cstormpy.arguments import flag
+from cstormpy.arguments import flag, option
 from cstormpy.arrays import Array, as_floats, real_array
 from cstormpy.dynamics.checked_arguments import link_index, read_samples
 from cstormpy.dynamics.largest_angles import LargestAngles
 from cstormpy.dynamics.pose_search import Found, PoseSearch, Tip
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
 from cstormpy.linkage.scales import length_of
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ def inverse_kinematics(
     rows = lie.check_pose(targets, name="pose").reshape(-1, 4, 4)
     first = _first(mech, q0, len(rows), single, flag(path, "path"))
     search = PoseSearch(tip, checks.count(starts, "starts"), _generator(rng), checks.count(iterations, "iterations"))
-    found = search.along(rows, first) if path else search.each(rows, first)
-    return _answer(tip, found, single)
+    return _answer(tip, search.along(rows, first) if path else search.each(rows, first), single)
 
 
 def tip_of(
@@ -154,9 +153,7 @@ def _reach(mech: Linkage, way: list[int], tool: Array | None) -> float:
 def masked(mask: Any) -> NDArray[np.int64]:
     """Return the directions that count, of the six of a twist."""
     if isinstance(mask, str):
-        if mask not in MASKS:
-            raise unknown_name("mask", mask, MASKS)
-        chosen = np.array(MASKS[mask])
+        chosen = np.array(MASKS[option(mask, "mask", MASKS)])
     else:
         if isinstance(mask, (list, tuple)) or getattr(mask, "ndim", 0) == 1:  # truth values are no numbers elsewhere
             mask = [int(one) if isinstance(one, (bool, np.bool_)) else one for one in mask]

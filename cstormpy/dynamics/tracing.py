@@ -398,8 +398,7 @@ def _inertial(
     find_responses(T, structure, W, 0.0)
     out = [0.0] * (n * form.count)
     plan = np.array(form.runs), form.starts, form.entries, weights, form.count
-    total = put_columns(T, structure, W, True, np.zeros((0, 0)), plan, _BEHIND, out, 0, 0, 0.0)
-    return out, total
+    return out, put_columns(T, structure, W, True, np.zeros((0, 0)), plan, _BEHIND, out, 0, 0, 0.0)
 
 
 def _columns(structure: list[int], W: _Scratch, coordinates: Mapping[int, int], to_base: bool) -> dict[str, list[Any]]:

@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from cstormpy.arguments import whole_number
-from cstormpy.errors import DiagramError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.arguments import option, whole_number
+from cstormpy.errors import DiagramError, InvalidType, InvalidValue, shown
 from cstormpy.gym.tasks import Task
 
 if TYPE_CHECKING:
@@ -92,9 +92,7 @@ def _task(what: Any, options: dict[str, Any]) -> Task:
 
     fields = [field.name for field in dataclasses.fields(Task)]
     if isinstance(what, str):
-        if what not in TASKS:
-            raise unknown_name("gym: task", what, TASKS)
-        maker = TASKS[what]
+        maker = TASKS[option(what, "gym: task", TASKS)]
         known = [name for name in inspect.signature(maker).parameters if name != "options"]
         _refuse_unknown(options, [*known, *fields], f"gym: {what}")
         return maker(**options)
@@ -111,5 +109,4 @@ def _task(what: Any, options: dict[str, Any]) -> Task:
 
 def _refuse_unknown(options: dict[str, Any], known: list[str], what: str) -> None:
     for name in options:
-        if name not in known:
-            raise unknown_name(f"{what}: option", name, known)
+        option(name, f"{what}: option", known)

@@ -120,8 +120,7 @@ def base_parameters(
     forearm.Izz
     """
     mech = as_mechanism(mech)
-    unknowns = unknowns_of(mech, parameters)
-    return regrouped(mech, unknowns)
+    return regrouped(mech, unknowns_of(mech, parameters))
 
 
 def _excited(mech: Mechanism, unknowns: Unknowns) -> Array:

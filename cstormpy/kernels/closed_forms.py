@@ -24,7 +24,7 @@ that keeps its direction in space stands in `loads`:
 """
 
 from cstormpy.kernels.charts import charts_place
-from cstormpy.kernels.hybrid import about_origin, node
+from cstormpy.kernels.hybrid import about_origin, joint_axis, node
 from cstormpy.kernels.lanes import load, store
 from cstormpy.kernels.layout import (
     C_A,
@@ -116,7 +116,7 @@ def screws(T, N, W, i, like):
     """Find screw, velocity, acceleration of node i and the rates of its screw, from those of its parent."""
     k, t = node(i)
     row, c, p = i * ROW, row_of(N, i), row_of(N, N[k + N_PARENT])
-    z = (load(W, row + R + 2, like), load(W, row + R + 5, like), load(W, row + R + 8, like))
+    z = joint_axis(W, i, like)
     x = add(load3(W, p + C_POS, like), load3(W, row + D, like))
     s, l = (like, like, like), (like, like, like)
     if N[k + N_TURNS]:

@@ -7,7 +7,7 @@ place of the matrices, and one more run of the hybrid recursion with the articul
 from cstormpy.kernels.chart_derivatives import pull_back_gradient, pull_back_response, push_direction, push_gradient
 from cstormpy.kernels.charts import chart_of, load_each, matrix_times, store_each, transposed_times
 from cstormpy.kernels.closed_forms import forms_place, row_of
-from cstormpy.kernels.hybrid import along, node
+from cstormpy.kernels.hybrid import along, joint_axis, node
 from cstormpy.kernels.joint_torques import joint_rates, write_own_changes
 from cstormpy.kernels.lanes import load, store
 from cstormpy.kernels.layout import (
@@ -45,18 +45,11 @@ from cstormpy.kernels.layout import (
     T_PITCH,
     UV,
     D,
-    R,
     Y,
 )
 from cstormpy.kernels.sensitivity import six_dot
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, add_scaled, cross, dot, increase3, load3, scale, store3
-
-
-@step
-def joint_axis(W, i, like):
-    row = i * ROW
-    return load(W, row + R + 2, like), load(W, row + R + 5, like), load(W, row + R + 8, like)
 
 
 @step

@@ -32,6 +32,14 @@ _CALLED = "i8(CPointer(i8), CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f
 _ALONG = "i8(CPointer(i8), CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f8))"
 
 
+@step(arrays=True)
+def behind(N, W, T):
+    """Return the head, the structure, the numbers of the mechanism and the scratch memory."""
+    head = carray(N, HEAD)
+    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
+    return head, structure, carray(T, head[H_NUMBERS]), carray(W, head[H_SCRATCH])
+
+
 @step
 def bring(T, N, W, g):
     """Bring in q, q̇ and u of all joints, the base at rest."""
@@ -44,9 +52,7 @@ def bring(T, N, W, g):
 @entry_of_c(_CALLED)
 def motion_called(N, W, T, given, found):
     """Answer q, q̇, u and loads by y."""
-    head = carray(N, HEAD)
-    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
-    numbers, scratch = carray(T, head[H_NUMBERS]), carray(W, head[H_SCRATCH])
+    head, structure, numbers, scratch = behind(N, W, T)
     n, loads = structure[N_COUNT], head[H_LOADS] * structure[N_LINKS]
     g = carray(given, 3 * n + loads)
     bring(numbers, structure, scratch, g)
@@ -59,9 +65,7 @@ def motion_called(N, W, T, given, found):
 @entry_of_c(_CALLED)
 def sensitivity_called(N, W, T, given, found):
     """Answer the same by y, and its derivatives to q, q̇, u (3, n, n)."""
-    head = carray(N, HEAD)
-    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
-    numbers, scratch = carray(T, head[H_NUMBERS]), carray(W, head[H_SCRATCH])
+    head, structure, numbers, scratch = behind(N, W, T)
     n, loads = structure[N_COUNT], head[H_LOADS] * structure[N_LINKS]
     g, y = carray(given, 3 * n + loads), carray(found, n + 3 * n * n)
     bring_in_one(structure, scratch, g[:n], g[n : 2 * n], g[2 * n : 3 * n])
@@ -100,10 +104,9 @@ def motion_along_called(N, W, T, dT, given, found):
     The form in q, q̇ and u is exact, and so are differences by gravity and loads, in which y is affine; by other numbers
     of the table they are central.
     """
-    head = carray(N, HEAD)
-    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
+    head, structure, numbers, scratch = behind(N, W, T)
     size = head[H_NUMBERS]
-    numbers, rates, scratch = carray(T, size), carray(dT, size), carray(W, head[H_SCRATCH])
+    rates = carray(dT, size)
     n, loads = structure[N_COUNT], head[H_LOADS] * structure[N_LINKS]
     half = 3 * n + loads
     g, dy = carray(given, 2 * half), carray(found, n)
@@ -143,9 +146,7 @@ def motion_along_called(N, W, T, dT, given, found):
 @entry_of_c(_CALLED)
 def inertial_called(N, W, T, given, found):
     """Answer q and q̇ by what `entries_kinematics.inertial_lanes` fills, side by side."""
-    head = carray(N, HEAD)
-    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
-    numbers, scratch = carray(T, head[H_NUMBERS]), carray(W, head[H_SCRATCH])
+    _head, structure, numbers, scratch = behind(N, W, T)
     n = structure[N_COUNT]
     g, y = carray(given, (2, 1, n)), carray(found, n * n + 9 * n + 12)
     for k in range(y.size):
@@ -161,9 +162,7 @@ def inertial_called(N, W, T, given, found):
 @entry_of_c(_CALLED)
 def poses_called(N, W, T, given, found):
     """Answer q by the poses of all links."""
-    head = carray(N, HEAD)
-    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
-    numbers, scratch = carray(T, head[H_NUMBERS]), carray(W, head[H_SCRATCH])
+    _head, structure, numbers, scratch = behind(N, W, T)
     q = carray(given, (1, structure[N_COUNT]))
     bring_still(numbers, structure, scratch, q, q, 0, 0, 0.0)
     put_poses(numbers, structure, scratch, carray(found, (1, structure[N_LINKS], 16)), 0, 0, 0.0)
@@ -173,9 +172,7 @@ def poses_called(N, W, T, given, found):
 @entry_of_c(_CALLED)
 def jacobian_called(N, W, T, given, found):
     """Answer q and q̇ by the body Jacobian of a link, and its rate."""
-    head = carray(N, HEAD)
-    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
-    numbers, scratch = carray(T, head[H_NUMBERS]), carray(W, head[H_SCRATCH])
+    head, structure, numbers, scratch = behind(N, W, T)
     n = structure[N_COUNT]
     g, y = carray(given, (2, 1, n)), carray(found, 12 * n)
     for k in range(y.size):
@@ -189,9 +186,7 @@ def jacobian_called(N, W, T, given, found):
 @entry_of_c(_CALLED)
 def regressor_called(N, W, T, given, found):
     """Answer q, q̇ and q̈ by what `entries_regressor.regressor_lanes` fills in the ten columns of a link."""
-    head = carray(N, HEAD)
-    structure = carray(N, HEAD + head[H_STRUCTURE])[HEAD:]
-    numbers, scratch = carray(T, head[H_NUMBERS]), carray(W, head[H_SCRATCH])
+    head, structure, numbers, scratch = behind(N, W, T)
     n = structure[N_COUNT]
     g, y = carray(given, (3, 1, n)), carray(found, INERTIAL * n)
     for k in range(y.size):

@@ -16,10 +16,10 @@ and a joint on the way to it, whose twist (s, l) stands at the link's origin in 
 from cstormpy.kernels.charts import enter_charts
 from cstormpy.kernels.closed_forms import screws
 from cstormpy.kernels.entries import entry
-from cstormpy.kernels.hybrid import NOT_FINITE, hybrid, move, place
+from cstormpy.kernels.hybrid import NOT_FINITE, hybrid, joint_axis, move, place
 from cstormpy.kernels.inertial_numbers import INERTIAL, find_responses, put_columns
 from cstormpy.kernels.kinematics import carrier, link_frame
-from cstormpy.kernels.lanes import all_greater, fill_zeros, load, noted, put_tile, vanishing, width, zero_lanes
+from cstormpy.kernels.lanes import all_greater, fill_zeros, noted, put_tile, vanishing, width, zero_lanes
 from cstormpy.kernels.layout import (
     ACC,
     ALPHA,
@@ -34,7 +34,6 @@ from cstormpy.kernels.layout import (
     ROW,
     T_PITCH,
     D,
-    R,
 )
 from cstormpy.kernels.nodes import node
 from cstormpy.kernels.samples import bring_base, bring_form_base, bring_in, bring_loads, take_out
@@ -102,7 +101,7 @@ def link_motion(T, N, W, link, like):
 def joint_twist(T, N, W, i, axes, r, like):
     """Return the twist (s, l) of the joint of node i, at r from its origin, in some axes."""
     k, t = node(i)
-    z = (load(W, i * ROW + R + 2, like), load(W, i * ROW + R + 5, like), load(W, i * ROW + R + 8, like))
+    z = joint_axis(W, i, like)
     s, l = (like, like, like), (like, like, like)
     if N[k + N_TURNS]:
         s, l = into_axes(axes, z), into_axes(axes, cross(z, r))

@@ -188,6 +188,13 @@ def about_origin(inertia, h, c):
 
 
 @step
+def joint_axis(W, i, like):
+    """Return the axis of joint i, the third column of its axes."""
+    row = i * ROW
+    return load(W, row + R + 2, like), load(W, row + R + 5, like), load(W, row + R + 8, like)
+
+
+@step
 def along(T, N, i, z, moment, force, like):
     """Return Sᵀ (moment, force)."""
     k, t = node(i)
@@ -204,7 +211,7 @@ def close_joint(T, N, W, i, every, like):
     """Eliminate joint i and hand inertia and force on to the parent; return whether its pivot is sound."""
     k, t = node(i)
     row, p = i * ROW, N[k + N_PARENT]
-    z = (load(W, row + R + 2, like), load(W, row + R + 5, like), load(W, row + R + 8, like))
+    z = joint_axis(W, i, like)
     moment, force = load3(W, row + PA, like), load3(W, row + PA + 3, like)
     known = along(T, N, i, z, moment, force, like) + losses(T, N, W, i, like)
     u = load(W, row + U, like)
@@ -327,7 +334,7 @@ def answer(T, N, W, i, like):
             y = y + reaction
         else:
             y = (y - reaction) * load(W, row + DI, like)
-            z = (load(W, row + R + 2, like), load(W, row + R + 5, like), load(W, row + R + 8, like))
+            z = joint_axis(W, i, like)
             if N[k + N_TURNS]:
                 alpha = add_scaled(alpha, y, z)
             if N[k + N_SLIDES]:

@@ -10,7 +10,7 @@ registers.
 """
 
 from cstormpy.kernels.closed_forms import row_of
-from cstormpy.kernels.hybrid import along, node
+from cstormpy.kernels.hybrid import along, joint_axis, node
 from cstormpy.kernels.lanes import load_tile, store_tile, tile_width, with_lane, zero_lanes
 from cstormpy.kernels.layout import (
     C_POS,
@@ -25,7 +25,6 @@ from cstormpy.kernels.layout import (
     ROW,
     T_ARMATURE,
     UV,
-    R,
 )
 from cstormpy.kernels.steps import step
 from cstormpy.kernels.vector import add, cross, load3, store3
@@ -44,8 +43,7 @@ def pack(T, N, W, i, packed):
     store3(W, p + P_U, add(Um, cross(load3(W, c + C_POS, 0.0), Uf)))
     store3(W, p + P_U + 3, Uf)
     if N[k + N_ACTIVE]:
-        z = (W[row + R + 2], W[row + R + 5], W[row + R + 8])
-        W[p + P_PIVOT] = along(T, N, i, z, Um, Uf, 0.0) + T[t + T_ARMATURE]
+        W[p + P_PIVOT] = along(T, N, i, joint_axis(W, i, 0.0), Um, Uf, 0.0) + T[t + T_ARMATURE]
     else:
         W[p + P_PIVOT] = W[row + DI]
 

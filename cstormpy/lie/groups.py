@@ -97,8 +97,7 @@ def nearest_rotation(R: ArrayLike) -> Array:
     >>> is_rotation(nearest_rotation([[0.7071, -0.7071, 0], [0.7071, 0.7071, 0], [0, 0, 1]]))
     True
     """
-    array = _read(R, "R", (3, 3))
-    left, sizes, right = np.linalg.svd(array)
+    left, sizes, right = np.linalg.svd(_read(R, "R", (3, 3)))
     flipped = np.linalg.det(left) * np.linalg.det(right) < 0
     singular = sizes[..., 2] <= 3 * EPS * sizes[..., 0]
     _refuse_any(flipped | singular, "R", lambda _: "expected a matrix with det R > 0, got one with det R <= 0")

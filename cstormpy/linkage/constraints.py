@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.values import Value
 
@@ -49,8 +50,7 @@ class Constraint(Value):
     def __init__(self, function: Callable[[Any], Any], kind: str = "position", name: str = "constraint") -> None:
         if not callable(function):
             raise InvalidType(f"constraint: expected a function of q, got {shown(function)}")
-        if kind not in _KINDS:
-            raise unknown_name("constraint: kind", kind, _KINDS)
+        option(kind, "constraint: kind", _KINDS)
         self._set(function=function, kind=kind, name=checks.name(name, "constraint name"))
 
     def on(self, names: Sequence[str], vectors: Collection[str] = ()) -> Constraint:

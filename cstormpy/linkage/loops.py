@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arguments import entries
+from cstormpy.arguments import entries, option
 from cstormpy.arrays import Array, describe
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint
@@ -128,9 +128,7 @@ class Loop(Value):
 
 def _directions(value: str | Iterable[bool], what: str) -> tuple[bool, ...]:
     if isinstance(value, str):
-        if value not in DIRECTIONS:
-            raise unknown_name(what, value, DIRECTIONS)
-        return DIRECTIONS[value]
+        return DIRECTIONS[option(value, what, DIRECTIONS)]
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise InvalidType(f"{what}: expected a name as 'planar' or six True or False, got {shown(value)}")
     mask = tuple(value)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arguments import entries
+from cstormpy.arguments import entries, option
 from cstormpy.arrays import Array, is_single
-from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.values import Value, numbers_text
 
 SHAPES = {
@@ -100,8 +100,7 @@ class Shape(Value):
     def __init__(
         self, kind: str, size: ArrayLike, pose: ArrayLike | None = None, colour: ArrayLike | None = None
     ) -> None:
-        if kind not in SHAPES:
-            raise unknown_name("shape", kind, SHAPES)
+        option(kind, "shape", SHAPES)
         given: Any = [size] if is_single(size) else size
         numbers = checks.array(given, (len(SHAPES[kind]),), f"{kind}: size")
         if (numbers < 0).any():

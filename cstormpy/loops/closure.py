@@ -73,8 +73,7 @@ class Closure:
     @property
     def by_value(self) -> NDArray[np.bool_]:
         """Which coordinates stand in constraints of coordinates, (n,): a whole turn of one brings it elsewhere."""
-        rows = self.A[:, self.first(len(self.chains)) :]
-        return np.asarray((rows != 0.0).any(axis=(0, 1)))
+        return np.asarray((self.A[:, self.first(len(self.chains)) :] != 0.0).any(axis=(0, 1)))
 
     def rate(self, qd: Any) -> Any:
         """Return its rate Ȧ, (N, m, n), from rates (N, n)."""
@@ -244,8 +243,7 @@ class ConstraintRows:
 
     def __init__(self, constraint: Constraint, n: int) -> None:
         self.constraint, self.n = constraint, n
-        first = self._called(np.full(n, 0.1))
-        self.count = len(first)
+        self.count = len(self._called(np.full(n, 0.1)))
         try:
             self._trace()
             self.traced = True

@@ -345,8 +345,7 @@ def closed_inverse(
     found = _closed_motion(mech, samples)
     free = hybrid_dynamics(mech.tree, q, qd, qdd, wrench, base, threads, drive="inverse", name="qdd")
     tau_r = np.reshape(free, samples.rows["q"].shape)
-    shares = _shares(mech, found.A, tau_r, L, samples.single)
-    tau, lam, rank = shares
+    tau, lam, rank = _shares(mech, found.A, tau_r, L, samples.single)
     tau, lam = tau.reshape(tau_r.shape), lam.reshape(len(tau_r), found.A.shape[1])
     lam = samples.shaped(lam)
     return ClosedAnswer.of(samples.shaped(tau), lam, wrenches_of(mech, lam), int(rank[0]) if samples.single else rank)

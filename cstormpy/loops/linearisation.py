@@ -138,8 +138,7 @@ def free_positions(mech: Linkage, q: Array, qd: Array, independent: NDArray[np.i
     rates = found.rate(qd)
     for k, A in enumerate(found.A):
         scale = float(np.abs(A).max(initial=0.0))
-        N = _following(A, independent, scale)
-        drift = (rates[k] - _turning(found, k, qd[k]))[~h] @ N
+        drift = (rates[k] - _turning(found, k, qd[k]))[~h] @ _following(A, independent, scale)
         if np.abs(drift).max(initial=0.0) > TIED * scale * max(1.0, float(np.abs(qd[k]).max())):
             rank = matrix_rank(A[h], scale)
             weight = np.ones(mech.n)

@@ -69,8 +69,7 @@ def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iter
     free = ~_held(mech, hold)
     samples = read_samples(mech.tree, {"q": q} if qd is None else {"q": q, "qd": qd})
     rows = samples.rows["q"]
-    rates = samples.rows.get("qd", np.zeros(rows.shape))
-    near, near_rates = projected(mech, rows, rates, free)
+    near, near_rates = projected(mech, rows, samples.rows.get("qd", np.zeros(rows.shape)), free)
     return samples.shaped(near), samples.shaped(near_rates)
 
 

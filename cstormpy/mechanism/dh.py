@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike
 from cstormpy import checks
 from cstormpy.arguments import entries, option
 from cstormpy.arrays import Array
-from cstormpy.errors import CstormError, InvalidValue, ShapeError, unknown_name
+from cstormpy.errors import CstormError, InvalidValue, ShapeError
 from cstormpy.linkage.degrees import say_angles
 from cstormpy.linkage.joints import JOINT_TYPES, Joint, OneDofJoint
 from cstormpy.linkage.links import Link
@@ -96,8 +96,7 @@ def _read_row(row: Any, where: str) -> dict[str, Any]:
     if isinstance(row, Mapping):
         given = dict(row)
         for key in given:
-            if key not in _KEYS:
-                raise unknown_name(f"{where}: key", key, _KEYS)
+            option(key, f"{where}: key", _KEYS)
     else:
         values = entries(row, where, "(theta, d, a, alpha), with the joint's type behind it unless it is revolute")
         if len(values) not in (4, 5):

@@ -52,8 +52,7 @@ def roll_pitch_yaw(R: Array) -> tuple[float, float, float]:
     c, s = math.cos(yaw), math.sin(yaw)
     # With the yaw taken out, so that its error near the quarter turn is made good by the roll.
     pitch = math.atan2(-R[2, 0], c * R[0, 0] + s * R[1, 0])
-    roll = math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1])
-    return roll, pitch, yaw
+    return math.atan2(s * R[0, 2] - c * R[1, 2], c * R[1, 1] - s * R[0, 1]), pitch, yaw
 
 
 def about(axis: Array, angle: float) -> Array:

@@ -208,13 +208,13 @@ class SensitivityMethods(Methods):
         wrench: WrenchLike = None,
         base: BaseLike = None,
         threads: int | None = 1,
-        redundancy: str | None = None,
+        redundancy: str | ArrayLike | None = None,
     ) -> ParameterSensitivity:
         """Return what `hybrid_dynamics` returns, and its exact derivatives to numbers of the mechanism.
 
         Parameters
         ----------
-        q, qd, u, wrench, base, threads
+        q, qd, u, wrench, base, threads, redundancy
             As for `hybrid_dynamics`.
         parameters : list of str
             Names as `with_parameters` has them, "gravity", and "<link>.wrench"; or components of these:
@@ -224,8 +224,6 @@ class SensitivityMethods(Methods):
             "<joint>.axes[0,2]" of a joint of several coordinates. The derivative to an axis is that to the vector
             before it is normalised. A "wrench" acts beside whatever acts on the link, in its frame. Of a loop
             "<loop>.pose_a" and "<loop>.pose_b", components as of a link's pose.
-        redundancy : {"torque", "force"}, optional
-            Of a mechanism with loops, as for `hybrid_dynamics`.
 
         Returns
         -------

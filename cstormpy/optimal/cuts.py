@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.arrays import is_single
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.loops.assembly import independent_rows, regular_posture, singular
 from cstormpy.loops.closure import closure_of, owners
 from cstormpy.loops.projection import project
@@ -90,8 +91,7 @@ def read_cuts(mech: Mechanism, given: Any) -> dict[str, Cut]:
         if not isinstance(entry, (str, Cut)):
             raise InvalidType(f"cuts: expected names of loops or Cut, got {shown(entry)}")
         cut = Cut(entry) if isinstance(entry, str) else entry
-        if cut.loop not in known:
-            raise unknown_name("cuts: loop", cut.loop, known)
+        option(cut.loop, "cuts: loop", known)
         if cut.loop in found:
             raise InvalidValue(f"cuts: loop {cut.loop!r} is named twice")
         found[cut.loop] = cut

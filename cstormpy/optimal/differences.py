@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.arguments import option
 from cstormpy.arrays import real_array, refuse_non_finite
-from cstormpy.errors import InvalidType, shown, unknown_name
+from cstormpy.errors import InvalidType, shown
 from cstormpy.optimal.samples import CHANNELS, FORCES, TIMES, Array, Samples
 
 STEP = 1e-3
@@ -69,8 +70,7 @@ def read_parts(parts: Any, at: Samples, front: tuple[int, ...], what: str) -> di
     for channel, part in parts.items():
         forces, design = [FORCES] if at.multipliers.shape[1] else [], ["design"] if at.designed else []
         known = (*CHANNELS, *forces, *TIMES, *design)
-        if channel not in known:
-            raise unknown_name(f"{what}: channel", channel, known)
+        option(channel, f"{what}: channel", known)
         last = len(at.design) if channel == "design" else 0 if channel in TIMES else getattr(at, channel).shape[1]
         shape = front if channel in TIMES else (*front, last)
         found[channel] = read_values(part, shape, f"{what}, {channel!r}")

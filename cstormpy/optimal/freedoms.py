@@ -36,6 +36,7 @@ from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import greville, phase_curve
 from cstormpy.trajectory import BSpline, ControlPointMap, EndConditions
 from cstormpy.trajectory.fitting import gauss_sites
+from cstormpy.trajectory.knots import cut_evenly
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -151,8 +152,7 @@ class Freedoms:
         if near is not None:
             begin, fits = self._ahead(near, path)
             q, shut = self.closed(np.where(fits[:, None], begin, near))
-            before = np.concatenate([self.posture[None], q[:-1]])
-            begin, follows = self._ahead(before, path)
+            begin, follows = self._ahead(np.concatenate([self.posture[None], q[:-1]]), path)
             again, stepped = self.closed(begin)
             if (fits & shut & follows & stepped).all() and (np.abs(again - q) <= SAME * self.units).all():
                 return again
@@ -322,7 +322,7 @@ class FreeInverse(ClosedInverse):
         while count < min(least, MOST):
             count *= 2
         if count not in self._bases_at:
-            sites = np.interp(np.arange(count * (len(breaks) - 1) + 1) / count, np.arange(len(breaks)), breaks)
+            sites = cut_evenly(breaks, count)
             self._bases_at[count] = sites, self.setup.curve.basis_matrix(sites, 0)
         return self._bases_at[count]
 
@@ -343,8 +343,7 @@ class FreeInverse(ClosedInverse):
         held = EndConditions(**{f"{name}{k}": ends[r][k] for r, name in enumerate(names) for k in (0, 1)})
         T, pieces = spline.duration, 4
         while True:
-            new = np.interp(np.arange(1, pieces * (len(breaks) - 1)) / pieces, np.arange(len(breaks)), breaks)
-            knots = np.sort(np.concatenate([self.setup.knots, np.setdiff1d(new, breaks)]))
+            knots = np.sort(np.concatenate([self.setup.knots, np.setdiff1d(cut_evenly(breaks, pieces), breaks)]))
             sites = greville(knots, degree)[len(names) : -len(names)]
             points = _through(knots, degree, sites, self._at(spline, sites)[0], held, T)
             through = BSpline(T * knots, points, degree=degree, names=self.setup.mech.names)

@@ -47,6 +47,7 @@ from cstormpy.optimal.terms import Term
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
 from cstormpy.sensitivity.torque_rates import torque_rates
 from cstormpy.trajectory import BSpline
+from cstormpy.trajectory.fitting import gauss_sites
 
 if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
@@ -275,17 +276,14 @@ def excitation(
         raise InvalidType(f"motion: expected a BSpline, got {shown(motion)}")
     columns = _Columns(mech, unknowns_of(mech, parameters))
     # Gauss's rule in equal pieces, as a log of many rows has it
-    nodes, weights = np.polynomial.legendre.leggauss(4)
     pieces = max(1, checks.count(samples, "samples") // 4)
-    step = motion.duration / pieces
-    t = motion.t0 + step * (np.arange(pieces)[:, None] + 0.5 * (1.0 + nodes)).ravel()
+    t, weights = gauss_sites(np.linspace(motion.t0, motion.t1, pieces + 1), 4)
     q, qd, qdd = motion.evaluate(t)
     if mech.loops:
         q, qd, qdd = closed_motion(mech, q, qd, qdd, "motion")
     equations = equations_of(mech, q)
     Y = equations.weighed(columns.regressor(q, qd, qdd), equations.noisy * _noise(mech, noise))
-    M = np.einsum("k,kib,kic->bc", np.tile(0.5 * step * weights, pieces), Y, Y)
-    return Excitation(columns.base, M)
+    return Excitation(columns.base, np.einsum("k,kib,kic->bc", weights, Y, Y))
 
 
 #: Options of a `Problem` that an exciting motion has not.
@@ -388,8 +386,7 @@ def exciting_motion(
             "limits: nothing limits how fast the motion is, so that none is the best; give limits= of velocity, "
             "acceleration or torque"
         )
-    rng = np.random.default_rng(seed)
-    problem = problem.replace(guess=_random(problem, *span, rng))
+    problem = problem.replace(guess=_random(problem, *span, np.random.default_rng(seed)))
     solution = problem.solve(iterations=iterations, progress=progress)
     transcription = problem.transcription
     assert isinstance(transcription, Inverse)

@@ -33,6 +33,8 @@ from cstormpy.optimal.samples import Array, Parts, Places, Samples
 from cstormpy.optimal.transcription import ORDERS, Evaluation, Indices, RowPlan, Setup, Transcription
 from cstormpy.optimal.turn_limits import whole_turn
 from cstormpy.trajectory import BSpline
+from cstormpy.trajectory.fitting import gauss_sites
+from cstormpy.trajectory.knots import cut_evenly
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -64,7 +66,9 @@ class Inverse(Transcription):
         self, setup: Setup, grid: Array, integrals: bool, phases: Array | None = None, pieces: int = 1
     ) -> None:
         super().__init__(setup)
-        sites, weights = _gauss(setup.knots, setup.degree, pieces) if integrals else (np.zeros(0), np.zeros(0))
+        sites, weights = np.zeros(0), np.zeros(0)
+        if integrals:
+            sites, weights = gauss_sites(cut_evenly(np.unique(setup.knots), pieces), setup.degree + 1)
         further = np.zeros(0) if phases is None else phases
         count = len(grid)
         self.grid = slice(0, count)
@@ -292,16 +296,6 @@ def rows_through(given: Array, columns: Array, places: Places) -> Array:
     at = columns[places[::width]]
     found = given.reshape(-1, 1, width, given.shape[1]) @ at  # (samples, 3, width, j)
     return np.moveaxis(found, 1, 0).reshape(3, len(places), columns.shape[-1])
-
-
-def _gauss(knots: Array, degree: int, pieces: int) -> tuple[Array, Array]:
-    """Return sites and weights of Gauss's rule with degree + 1 points in each piece, on phases from 0 to 1."""
-    breaks = np.unique(knots[degree : knots.size - degree])
-    cuts = np.interp(np.arange(pieces * (len(breaks) - 1) + 1) / pieces, np.arange(len(breaks)), breaks)
-    x, w = np.polynomial.legendre.leggauss(degree + 1)
-    half = 0.5 * np.diff(cuts)
-    middle = 0.5 * (cuts[1:] + cuts[:-1])
-    return (middle[:, None] + half[:, None] * x).ravel(), (half[:, None] * w).ravel()
 
 
 def inverse_of(setup: Setup, *arguments: Any) -> Inverse:

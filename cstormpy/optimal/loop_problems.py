@@ -101,8 +101,7 @@ def closed_points(problem: Problem) -> Array:
         rows[1:-1] = project(mech, rows[1:-1])[0]
     except InvalidValue as error:
         raise InvalidValue(f"guess: {error}; give a guess= that is closed") from error
-    basis = setup.curve.basis_matrix(phases, 0).toarray()
-    points = np.linalg.solve(basis, rows)
+    points = np.linalg.solve(setup.curve.basis_matrix(phases, 0).toarray(), rows)
     return np.hstack([points, _multipliers(problem, points)])
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import checks
-from cstormpy.arguments import flag
+from cstormpy.arguments import flag, option
 from cstormpy.arrays import real_array
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.closed_shooting import shooting_of
@@ -132,7 +132,8 @@ class Problem(metaclass=ArgumentNames):
     degree : int, optional
         Degree of the splines; 3, and 5 where joints without motor are on them, or there are loops, unless given.
     knots : array_like, (points + degree + 1,), optional
-        Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given.
+        Knots of the splines as phases from 0 to 1; evenly spaced, with the ends degree + 1 times, unless given. Those
+        beyond are moved to the ends, which leaves the splines as they are.
     transcription : {"auto", "inverse", "freedoms", "shooting"}
         *inverse*: every joint on a spline, and the torque of a joint without motor is zero.
         *freedoms*: of a mechanism with loops as many joints on splines as it has freedoms, motors first; the others
@@ -189,8 +190,7 @@ class Problem(metaclass=ArgumentNames):
         self.mech = as_mechanism(mech)
         known = list(_Options.__dataclass_fields__)
         for name in options:
-            if name not in known:
-                raise unknown_name("option of a problem", name, known)
+            option(name, "option of a problem", known)
         missing = [name for name in ("duration", "start", "objective") if name not in options]
         if missing:
             raise InvalidType(f"problem: {missing[0]}= is missing")
@@ -233,8 +233,7 @@ class Problem(metaclass=ArgumentNames):
             raise InvalidType(
                 f"objective: expected a sum of terms, as Effort() + 0.1 * Time(), got {shown(o.objective)}"
             )
-        if o.transcription not in TRANSCRIPTIONS:
-            raise unknown_name("transcription", o.transcription, TRANSCRIPTIONS)
+        option(o.transcription, "transcription", TRANSCRIPTIONS)
         self.objective = o.objective
         for _, term in self.objective.parts:
             term.check(mech)

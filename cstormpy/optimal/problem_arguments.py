@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.arrays import is_single
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.conditions import State
 from cstormpy.optimal.constraints import KINDS, JointLimit, PathConstraint
@@ -56,7 +57,7 @@ def read_duration(duration: Any) -> tuple[float, float, float, bool]:
 
 
 def read_knots(given: Any, points: Any, degree: Any) -> Array:
-    """Return the knots of the splines, phases from 0 to 1."""
+    """Return the knots of the splines, phases from 0 to 1; those beyond are moved there: the splines stay the same."""
     points, degree = checks.count(points, "points"), checks.count(degree, "degree")
     if given is None:
         return clamped_knots(points, degree)
@@ -65,14 +66,13 @@ def read_knots(given: Any, points: Any, degree: Any) -> Array:
         raise ShapeError(f"knots: {points} points of degree {degree} need {points + degree + 1}, got {knots.size}")
     if knots[degree] != 0.0 or knots[-degree - 1] != 1.0:
         raise InvalidValue("knots: must be phases, the motion from 0 to 1")
-    return knots
+    return np.clip(knots, 0.0, 1.0)
 
 
 def read_limits(mech: Mechanism, limits: Any, on_splines: NDArray[np.bool_]) -> list[JointLimit]:
     """Return limits of joints: those of the mechanism, those given, or none; jerks are known of joints on splines."""
     if isinstance(limits, str):
-        if limits != "mechanism":
-            raise unknown_name("limits", limits, ("mechanism",))
+        option(limits, "limits", ("mechanism",))
         joints = {name: freedom.limits for name, freedom in zip(mech.names, mech.freedoms, strict=True)}
         kinds = ("position", "velocity", "torque")
         limits = {k: {name: getattr(given, k) for name, given in joints.items() if given} for k in kinds}
@@ -82,8 +82,7 @@ def read_limits(mech: Mechanism, limits: Any, on_splines: NDArray[np.bool_]) -> 
         raise InvalidType(f"limits: expected a mapping from kinds to limits, got {shown(limits)}")
     found = []
     for kind, value in limits.items():
-        if kind not in KINDS:
-            raise unknown_name("kind of limit", kind, KINDS)
+        option(kind, "kind of limit", KINDS)
         low, high = bounds_of(mech, value, kind)
         if kind in ("torque", "power"):  # a joint without motor has neither
             low = np.where(mech.actuated_mask, low, -np.inf)

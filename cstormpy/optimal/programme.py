@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cstormpy.arrays import as_slice
 from cstormpy.errors import InvalidValue, NonFinite
 from cstormpy.optimal.constraints import PathConstraint
 from cstormpy.optimal.design import derivatives
@@ -135,7 +136,7 @@ class Programme:
             one = constraint.scale(values, parts, samples.sizes) if scales is None else scales[k]
             scale = np.tile(one, len(places))
             blocks.append(
-                Block(constraint, _as_slice(places), len(places), slice(begin, begin + count), plan, scale, width)
+                Block(constraint, as_slice(places), len(places), slice(begin, begin + count), plan, scale, width)
             )
             begin += count
         return blocks
@@ -348,9 +349,3 @@ class Programme:
         c, sizes = self.constraints(x), self.transcription.variable_sizes
         parts = [self.lower - c, c - self.upper, (self.low - x) / sizes, (x - self.high) / sizes]
         return max(0.0, *(float(p.max(initial=0.0)) for p in parts))
-
-
-def _as_slice(places: Indices) -> Places:
-    """Return places that follow one another as a slice, which copies nothing."""
-    first, last = int(places[0]), int(places[-1])
-    return slice(first, last + 1) if np.array_equal(places, np.arange(first, last + 1)) else places

@@ -19,6 +19,7 @@ from cstormpy.optimal.joints import turning
 from cstormpy.optimal.samples import Array, Samples
 from cstormpy.optimal.transcription import Indices
 from cstormpy.trajectory import BSpline
+from cstormpy.trajectory.knots import cut_evenly
 
 if TYPE_CHECKING:
     from cstormpy.optimal.problem import Problem
@@ -200,8 +201,7 @@ def _grid(problem: Problem) -> Array:
     sites = t.phases[t.grid] if problem.inverse else problem.finer.phases
     sites = np.union1d(sites, inside)
     pieces = DENSER if problem.inverse else DENSER_STEPS
-    finer = np.interp(np.arange(pieces * (len(sites) - 1) + 1) / pieces, np.arange(len(sites)), sites)
-    return np.union1d(finer, inside - BEFORE)
+    return np.union1d(cut_evenly(sites, pieces), inside - BEFORE)
 
 
 def _everywhere(problem: Problem, motion: _Motion) -> Iterator[_Found]:

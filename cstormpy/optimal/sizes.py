@@ -90,8 +90,7 @@ def _of_loops(mech: Mechanism, moment: float, length: float) -> Array:
     """Return the sizes of the multipliers: a moment for a rotation, else a force."""
     if not mech.loops:
         return np.zeros(0)
-    angles = angular_rows(mech)
-    return np.where(angles, moment, moment / length)
+    return np.where(angular_rows(mech), moment, moment / length)
 
 
 def _carried(mech: Mechanism) -> Array:

@@ -122,8 +122,7 @@ class Solution:
         if isinstance(t, Inverse):
             return t.motion(self.x)
         at = self.samples
-        through = BSpline.interpolate(at.t, at.q, degree=5)
-        return through.replace(names=self.problem.mech.names)
+        return BSpline.interpolate(at.t, at.q, degree=5).replace(names=self.problem.mech.names)
 
     def tau(self, t: float) -> Array:
         """Return the torques of the motors, (n_a,), at a time; zeros before the start and after the end."""

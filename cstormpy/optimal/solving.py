@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.dynamics.batches import thread_count
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.optimal.ipopt import has_ipopt
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.stages import Stage, carried
@@ -75,8 +76,7 @@ class SolutionSearch:
         progress: bool,
         live: Any,
     ) -> None:
-        if solver not in SOLVERS:
-            raise unknown_name("solver", solver, SOLVERS)
+        option(solver, "solver", SOLVERS)
         if solver == "ipopt" and not has_ipopt():
             raise InvalidValue("solver: Ipopt is not installed; pip install 'cstormpy[ipopt]', or take 'slsqp'")
         if callback is not None and not callable(callback):
@@ -146,8 +146,7 @@ class SolutionSearch:
             self.viewer.begin(problem, len(guesses), name)
         with line:
             if self.executor is not None:
-                outcomes = self._gather(self._submit(self.executor, problem, guesses, orders))
-                return outcomes
+                return self._gather(self._submit(self.executor, problem, guesses, orders))
             orders.watch = self._watch(line)
             threads = self._threads(problem, len(guesses))
             if threads == 1:

@@ -65,8 +65,7 @@ def _refined(before: Problem, points: int) -> Array | None:
 
 def carried(problem: Problem, x: Array, onto: Problem) -> Array:
     """Return the variables of another problem that move as x moves this one."""
-    unit = problem.transcription.spline(x)
-    points = followed(unit, onto, len(onto.knots) - onto.degree - 1)
+    points = followed(problem.transcription.spline(x), onto, len(onto.knots) - onto.degree - 1)
     T = min(max(problem.transcription.duration(x), onto.low_duration), onto.high_duration)
     return onto.transcription.variables(points, T, x[problem.transcription.of_design])
 
@@ -156,5 +155,4 @@ def followed(curve: BSpline, problem: Problem, m: int) -> Array:
     same = unit.degree == problem.degree and len(unit.knots) == len(problem.knots)
     if same and np.allclose(unit.knots, problem.knots, atol=1e-12):
         return unit.control_points.copy()
-    fitted = BSpline.from_curve(unit, knots=problem.knots, degree=problem.degree)
-    return fitted.control_points.copy()
+    return BSpline.from_curve(unit, knots=problem.knots, degree=problem.degree).control_points.copy()

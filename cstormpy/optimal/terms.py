@@ -165,8 +165,7 @@ class _Square(Term):
     def residuals(self, at: Samples) -> tuple[Array, Parts]:
         """Return the root of w_j times y_j of the joints that count."""
         roots = np.sqrt(self._weights(at.mech))
-        counted = np.flatnonzero(roots)
-        rows = np.diag(roots)[counted]
+        rows = np.diag(roots)[np.flatnonzero(roots)]
         return _rows_of(at, {self.channel: (getattr(at, self.channel) @ rows.T, rows)})
 
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import positive, whole_number
+from cstormpy.arguments import option, positive, whole_number
 from cstormpy.arrays import describe, real_array
 from cstormpy.checks import nonnegative
-from cstormpy.errors import DiagramError, FileWriteError, InvalidType, InvalidValue, unknown_name
+from cstormpy.errors import DiagramError, FileWriteError, InvalidType, InvalidValue
 from cstormpy.file_writer import atomic_file, file_path, read_bytes, write_bytes
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.report.data import TRAIL, shown_panes
@@ -127,8 +127,7 @@ def animate_run(
     size: Sequence[int] = (960, 540),
 ) -> Path:
     """Write the animation of a run of a diagram; see `Simulation.animate`."""
-    target = animation_path(path)
-    return _write(target, _chosen(shown_panes(bd, out), panes), out.t, pace, fps, size)
+    return _write(animation_path(path), _chosen(shown_panes(bd, out), panes), out.t, pace, fps, size)
 
 
 def _write(target: Path, panes: list[Any], t: ArrayLike, pace: Any, fps: Any, size: Any) -> Path:
@@ -184,9 +183,7 @@ def _named(by_name: dict[str, Any], given: Any) -> Any:
     inside = [key for key in by_name if key.endswith(f"/{name}")] if hasattr(given, "name") else []
     if name not in by_name and len(inside) == 1:
         (name,) = inside
-    if name not in by_name:
-        raise unknown_name("animate: pane", name, by_name)
-    return by_name[name]
+    return by_name[option(name, "animate: pane", by_name)]
 
 
 # ---------------------------------------------------------------- files

@@ -165,11 +165,15 @@ def _scale_power(finite: Array) -> int:
     return max(power - _LARGEST_POWER, -1022)  # so that the factor itself is a normal number
 
 
+def samples_of(pane: Any) -> tuple[Array, Array]:
+    """Return times (N,) and values (N, k) of a pane, NaN where they are not finite."""
+    t, y = np.asarray(pane.t, dtype=float).reshape(-1), np.asarray(pane.y, dtype=float)
+    return t, np.where(np.isfinite(y), y, np.nan).reshape(len(t), -1)
+
+
 def pane_data(pane: Any, budget: Budget) -> dict[str, Any]:
     """Return a scope or an XY plot as the page needs it."""
-    t = np.asarray(pane.t, dtype=float).reshape(-1)
-    y = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
-    y = np.where(np.isfinite(y), y, np.nan)
+    t, y = samples_of(pane)
     data = {
         "kind": pane.kind,
         "name": str(pane.name),
@@ -250,8 +254,7 @@ def mechanism_data(pane: Any, budget: Budget) -> dict[str, Any]:
 
 def motion_of(pane: Any, bones: Skeleton) -> tuple[Array, Array]:
     """Return times (N,) and positions (N, n) of a pane's mechanism, those that are finite; at q = 0 if none are."""
-    t = np.asarray(pane.t, dtype=float).reshape(-1)
-    q = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
+    t, q = samples_of(pane)
     whole = np.isfinite(q).all(axis=1)
     return (t[whole], q[whole]) if whole.any() else (np.zeros(1), np.zeros((1, bones.n)))
 

@@ -96,8 +96,7 @@ def compose(level: Level, opened: Collection[str], widest: float = WIDEST) -> Pi
     picture = Picture(level)
     number = {id(node): k for k, node in enumerate(level.graph.nodes)}
     for part in parts(level.graph):
-        own = [number[id(node)] for node in part.nodes]
-        _add_part(picture, part, own, shapes, widest)
+        _add_part(picture, part, [number[id(node)] for node in part.nodes], shapes, widest)
         picture.height += _BETWEEN
     picture.height -= _BETWEEN if level.graph.nodes else 0.0
     picture.width = max(picture.width, text_width(level.name, _NAME_SIZE) + _NAME_ROOM)

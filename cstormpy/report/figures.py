@@ -16,7 +16,7 @@ from cstormpy.errors import FileWriteError
 from cstormpy.file_writer import file_path, write_bytes
 from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton
-from cstormpy.report.data import bones_of, held_traces, kept_samples, panes_of, shared_names
+from cstormpy.report.data import bones_of, held_traces, kept_samples, panes_of, samples_of, shared_names
 from cstormpy.report.resampling import along_lines
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ class Trace(NamedTuple):
 
 def traces_of(pane: Any) -> list[Trace]:
     """Return the lines of a scope or of an XY plot, NaN where they are broken, with as many points as can be seen."""
-    t = np.asarray(pane.t, dtype=float)
-    y = np.asarray(pane.y, dtype=float).reshape(len(t), -1)
-    y = np.where(np.isfinite(y), y, np.nan)
+    t, y = samples_of(pane)
     if pane.kind == "xy":
         kept = kept_samples(t, y[:, :2], _POINTS)
         return [Trace(t[kept], y[kept, 0], y[kept, 1], held=False)]

@@ -116,8 +116,7 @@ def _colour(node: Node) -> str:
 
 
 def _sized(node: Node, width: float, height: float) -> tuple[float, float]:
-    most = max(len(node.inputs), len(node.outputs))
-    return width, max(height, _PITCH * most + 8.0)
+    return width, max(height, _PITCH * max(len(node.inputs), len(node.outputs)) + 8.0)
 
 
 def _box(node: Node, symbol: str) -> Shape:

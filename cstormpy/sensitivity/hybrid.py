@@ -148,8 +148,7 @@ def hybrid_sensitivity_evaluator(
 
     D, of shape (3, n, n), holds the derivatives to q, q̇ and u.
     """
-    loads = read_loads(mech, wrench)
-    y_only, whole = ways_of(mech, loads, sensitivities=True)
+    y_only, whole = ways_of(mech, read_loads(mech, wrench), sensitivities=True)
     n, three, empty = mech.n, 3 * mech.n, np.empty
     shape = (3, n, n)
 

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
+from cstormpy.arguments import option
 from cstormpy.arrays import Array, Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.charts import LONGEST, shortened
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, coordinates_of, read_samples
-from cstormpy.errors import InvalidValue, unknown_name
+from cstormpy.errors import InvalidValue
 from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
@@ -104,8 +105,7 @@ def linearize(
     u = np.zeros((samples.count, n))
     u[:, driven] = _signals(tau, "tau", [mech.names[k] for k in driven], samples.count, samples.single)
     u[:, active] = _signals(acc, "acc", [mech.names[k] for k in active], samples.count, samples.single)
-    loads = _loads_of(mech, samples)
-    d = ask(mech, samples.rows["q"], samples.rows["qd"], u, loads)
+    d = ask(mech, samples.rows["q"], samples.rows["qd"], u, _loads_of(mech, samples))
     passive = ~mech.active_mask[:, None]
     inputs = np.concatenate([driven, active])
     A = np.zeros((samples.count, 2 * n, 2 * n))
@@ -172,8 +172,7 @@ def _given_torques(mech: Linkage, tau: Any) -> dict[str, float]:
         return {}
     if isinstance(tau, Mapping):
         for name in tau:
-            if name not in mech.actuated:
-                raise unknown_name("tau: actuated joint", name, mech.actuated)
+            option(name, "tau: actuated joint", mech.actuated)
         return {name: checks.real(value, f"tau, joint {name!r}") for name, value in tau.items()}
     if is_single(tau):
         return dict.fromkeys(mech.actuated, checks.real(tau, "tau"))

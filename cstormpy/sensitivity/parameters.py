@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.dynamics.batches import MANY_COORDINATES
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, WrenchLike, read_samples
 from cstormpy.dynamics.hybrid import HybridDynamics, Together, are_plain_rows, hybrid_answer, put_together
 from cstormpy.dynamics.inertial_lines import plain_rows_by_line
 from cstormpy.dynamics.regressor import Columns, inertial_line, inertial_sensitivity
-from cstormpy.errors import InvalidType, unknown_name
+from cstormpy.errors import InvalidType
 from cstormpy.kernels import layout
 from cstormpy.linkage.components import Component, Inertia, find
 from cstormpy.linkage.tables import tables_of
@@ -80,9 +81,7 @@ class ParameterSensitivity(HybridDynamics):
     def __getitem__(self, name: str) -> Array:
         """Return the derivative to one parameter or component: (n,) or (N, n) of a number, else with a last axis."""
         places = self._by_name()
-        if name not in places:
-            raise unknown_name("parameter", name, places)
-        at = places[name]
+        at = places[option(name, "parameter", places)]
         columns = self.dy_dp[..., at]
         return columns[..., 0] if at.stop - at.start == 1 else columns
 

@@ -23,7 +23,7 @@ from bdsim.blocks.sinks import Stop
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arrays import Array
-from cstormpy.errors import BlockError, CstormError, DiagramError, shown
+from cstormpy.errors import BlockError, CstormError, DiagramError, reason_of, shown
 from cstormpy.simulation.bdsim_blocks import is_of, method_of, output_of
 from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
 from cstormpy.simulation.holds import Hold, holds_of
@@ -292,10 +292,9 @@ class Diagram:
         t = t if abs(t) > _BESIDE_ZERO else 0.0
         if b is None:
             return BlockError(f"the diagram failed at t = {t:.9g}: {type(error).__name__}: {error}")
-        reason = str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
         if isinstance(error, DiagramError):
             return error
-        reason += _hint(b, what)
+        reason = reason_of(error) + _hint(b, what)
         given = ", ".join(
             f"{input_name_short(b, i)} = {_short(s.value)} from {self.source_of(b, i)}"
             for i, s in enumerate(b._inport_slots)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.arguments import positive
+from cstormpy.arguments import option, positive
 from cstormpy.arrays import Array
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, shown, unknown_name
+from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, reason_of, shown, unknown_name
 from cstormpy.live import Knob, LawChoice, LiveFeed, LivePane
 from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.panes import Pane
@@ -246,7 +246,7 @@ class LiveSession:
             try:
                 self._carry_out(command)
             except _MISTAKES as error:
-                self.feed.message(_said(error))
+                self.feed.message(reason_of(error))
 
     def _carry_out(self, command: dict[str, Any]) -> None:
         """Carry out one command of `LiveFeed.commands`; what changes the diagram waits for the end of the step."""
@@ -287,9 +287,7 @@ class LiveSession:
             raise unknown_name("command", what, _COMMANDS)
 
     def _block(self, name: str) -> Any:
-        if name not in self._blocks:
-            raise unknown_name("block", name, self._blocks)
-        return self._blocks[name]
+        return self._blocks[option(name, "block", self._blocks)]
 
     def _between_steps(self, action: Callable[[], object]) -> None:
         """Have something done where the run stands; what is refused is said in the window, and the run goes on."""
@@ -301,7 +299,7 @@ class LiveSession:
                 action()
             except _MISTAKES as error:
                 assert self.feed is not None
-                self.feed.message(_said(error))
+                self.feed.message(reason_of(error))
 
         self.run.commands.put(act)
 
@@ -315,8 +313,7 @@ class LiveSession:
 
     def _set(self, block: Any, name: str, index: int | None, value: Any) -> None:
         """Set a parameter, or one number of it; the window is told where it stands if that is refused."""
-        if name not in block._parameters:
-            raise unknown_name(f"{block.name}: parameter", name, block._parameters)
+        option(name, f"{block.name}: parameter", block._parameters)
         held = getattr(block, name)
         before = np.asarray(held, dtype=float)
         if not 0 <= (index or 0) < before.size:
@@ -337,9 +334,5 @@ class LiveSession:
         except _MISTAKES as error:
             assert self.feed is not None
             self.feed.value(str(block.name), name, float(before.flat[index or 0]), index)
-            said = _said(error)
+            said = reason_of(error)
             raise InvalidValue(said if repr(str(block.name)) in said else f"{block.name}: {said}") from error
-
-
-def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"

@@ -16,6 +16,7 @@ from bdsim.connect import Plug
 from bdsim.graphics_block import GraphicsBlock
 from bdsim.run_sim import BDSimState
 
+from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, DiagramError, InvalidType, UnknownName, shown, unknown_name
 from cstormpy.simulation.bdsim_blocks import is_of
@@ -145,8 +146,7 @@ def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
         raise unknown_name(f"{what}: block", match["block"] if match else text, known)
     names = list(_outside(block)[1] or [])
     if match["name"] is not None:
-        if match["name"] not in names:
-            raise unknown_name(f"{what}: output of block {match['block']!r}", match["name"], names)
+        option(match["name"], f"{what}: output of block {match['block']!r}", names)
         return [Signal(block, names.index(match["name"]))]
     port = int(match["port"])
     if port >= block.nout:

@@ -209,8 +209,7 @@ class Result(RunData, BDStruct):
         if signals:
             raise UnknownAttribute(f"result {name!r} does not exist; signals are read as in out.signal({signals[0]!r})")
         methods = [each for kind in (Result, RunData) for each in vars(kind) if not each.startswith("_")]
-        known = dict.fromkeys([*self._parts(), *methods])
-        raise unknown_name("result", name, known, UnknownAttribute)
+        raise unknown_name("result", name, dict.fromkeys([*self._parts(), *methods]), UnknownAttribute)
 
     def _parts(self) -> list[str]:
         return [key.lstrip(".") for key in self.data if not key.startswith("._")]
@@ -241,7 +240,7 @@ class Result(RunData, BDStruct):
         found = self._recorded()
         if name in found:
             return name, found[name]
-        label = name.rpartition("[")[0] if isinstance(name, str) else ""
+        label = name.rpartition("[")[0]
         if label in found and name in (columns := columns_of(label, found[label])):
             return name, columns[name]
         wanted = [key for key in found if owner(key) == name]

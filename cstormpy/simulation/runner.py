@@ -18,7 +18,7 @@ from bdsim.components import Clock
 from bdsim.run_sim import BDSimState
 
 from cstormpy.arrays import Array
-from cstormpy.errors import BlockError, CstormError
+from cstormpy.errors import BlockError, CstormError, reason_of
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
@@ -361,8 +361,7 @@ class Run:
         try:
             function(*arguments)
         except Exception as error:
-            reason = str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
-            raise BlockError(f"{what} failed at t = {self.t:.9g}: {reason}") from error
+            raise BlockError(f"{what} failed at t = {self.t:.9g}: {reason_of(error)}") from error
 
     # events
 

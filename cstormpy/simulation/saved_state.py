@@ -61,8 +61,7 @@ class SavedState:
                 raise FileFormatError(
                     f"{path}: what block {name!r} remembers cannot be written: {error}; keep numbers, texts, lists"
                 ) from error
-        text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=1, default=_plain)
-        write_text(path, text)
+        write_text(path, json.dumps({"format": _FORMAT, **asdict(self)}, indent=1, default=_plain))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SavedState:

@@ -131,8 +131,7 @@ def local_basis(knots: Array, degree: int, span: NDArray[np.intp], times: Array,
     for r in range(order, 0, -1):  # from the weights of P^(r) to those of P^(r−1)
         factors = slopes(knots, degree, r)
         scaled = [weight * factors.take(span - degree + k) for k, weight in enumerate(row)]
-        inner = [before - after for before, after in pairwise(scaled)]
-        row = [-scaled[0], *inner, scaled[-1]]
+        row = [-scaled[0], *[before - after for before, after in pairwise(scaled)], scaled[-1]]
     for k, weight in enumerate(row):
         values[:, k] = weight
     return values

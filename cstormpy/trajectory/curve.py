@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cstormpy.arguments import entries, one_of, positive, whole_number
+from cstormpy.arguments import entries, one_of, option, positive, whole_number
 from cstormpy.arrays import Array, is_single, real_number
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import Node, require_zero
 from cstormpy.trajectory import matrices
@@ -162,8 +162,7 @@ class Curve(Value):
             outside: Any = ... if is_outside else None
         else:
             inside, outside = self._inside(times)
-            span_of = spans(self.knots, (self.t0, self.t1), inside)
-            found = evaluate(self.knots, p, alive, span_of, inside)
+            found = evaluate(self.knots, p, alive, spans(self.knots, (self.t0, self.t1), inside), inside)
             shape = (inside.size, self.n)
         if outside is not None:
             for r, values in found.items():
@@ -306,8 +305,7 @@ class Curve(Value):
         wanted = [names] if isinstance(names, str) else entries(names, "names", "joint names")
         known = self.names or ()
         for name in wanted:
-            if not isinstance(name, str) or name not in known:
-                raise unknown_name("joint", name, known)
+            option(name, "joint", known)
         if not wanted:
             raise ShapeError("names: expected at least one joint")
         columns = [known.index(name) for name in wanted]

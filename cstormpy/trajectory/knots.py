@@ -35,8 +35,7 @@ def uniform_knots(count: int, degree: int, interval: tuple[float, float] = (0.0,
     [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
     """
     start, stop = _checked(count, degree, interval)
-    phase = np.arange(-degree, count + 1) / (count - degree)
-    return _at(phase, start, stop)
+    return _at(np.arange(-degree, count + 1) / (count - degree), start, stop)
 
 
 def clamped_knots(count: int, degree: int, interval: tuple[float, float] = (0.0, 1.0)) -> Array:
@@ -47,6 +46,16 @@ def clamped_knots(count: int, degree: int, interval: tuple[float, float] = (0.0,
     """
     start, stop = _checked(count, degree, interval)
     return _at(np.clip(np.arange(-degree, count + 1) / (count - degree), 0.0, 1.0), start, stop)
+
+
+def cut_evenly(breaks: Array, pieces: int) -> Array:
+    """Return breaks with those between them that cut each segment into so many equal pieces.
+
+    >>> cut_evenly(np.array([0.0, 1.0, 3.0]), 2).tolist()
+    [0.0, 0.5, 1.0, 2.0, 3.0]
+    """
+    segments = len(breaks) - 1
+    return np.interp(np.arange(pieces * segments + 1) / pieces, np.arange(segments + 1), breaks)
 
 
 def _at(phase: Array, start: float, stop: float) -> Array:

@@ -201,8 +201,7 @@ class ScopeTile(Tile):
         shown = [k for k in range(len(self.labels)) if k not in self.hidden]
         t = np.unique(np.concatenate([np.zeros(0), *(self.histories[k].t for k in shown)]))
         columns = [[self.value(k, time) for time in t] for k in shown]
-        names = ["t [s]", *(self.labels[k] + unit for k in shown)]
-        return names, np.array([t, *columns], dtype=float).T
+        return ["t [s]", *(self.labels[k] + unit for k in shown)], np.array([t, *columns], dtype=float).T
 
     def actions_of_menu(self) -> list[tuple[str, bool | None, Callable[[], object]]]:
         """Return what the menu offers."""

@@ -94,8 +94,7 @@ class Transport(QFrame):
         self._name_run()
 
     def _name_run(self) -> None:
-        text = "Run" if self.state == "paused" else "Pause"
-        self.run.setText("" if self._narrow else text)
+        self.run.setText("" if self._narrow else "Run" if self.state == "paused" else "Pause")
 
     def run_or_pause(self) -> None:
         """Ask for the other one of running and paused."""
@@ -165,6 +164,13 @@ class TimeBar(QWidget):
         t = self.begin + (x - 12.0) / (self.width() - 24.0) * (self.end - self.begin)
         return min(max(t, self.begin), self.newest)
 
+    def ticks(self) -> list[tuple[float, str]]:
+        """Return round times along the bar, and how each is written, with digits that tell it from the next one."""
+        step = round_step((self.end - self.begin) / _MOST_TICKS)
+        first, last = math.ceil(self.begin / step - 1e-9), math.floor(self.end / step + 1e-9)
+        digits = max(4, len(str(max(abs(first), abs(last)))) + 1)
+        return [(k * step, f"{k * step:.{digits}g}") for k in range(first, last + 1)]
+
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Take hold."""
         self.scrubbed.emit(self.time(event.position().x()))
@@ -194,11 +200,7 @@ class TimeBar(QWidget):
         painter.drawEllipse(QPointF(self.place(self.now), y), 6.0, 6.0)
         painter.setFont(theme.plot_font())
         painter.setPen(QColor(theme.MUTED))
-        step = round_step((self.end - self.begin) / _MOST_TICKS)
-        first = math.ceil(self.begin / step - 1e-9)
-        for k in range(first, math.floor(self.end / step + 1e-9) + 1):
-            t = k * step
-            text = f"{t:.4g}"
+        for t, text in self.ticks():
             width = painter.fontMetrics().horizontalAdvance(text)
             x = min(max(self.place(t) - 0.5 * width, 2.0), self.width() - width - 2.0)
             painter.drawText(QPointF(x, 31.0), text)

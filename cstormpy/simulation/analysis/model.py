@@ -127,8 +127,7 @@ class AssemblyWithInputs(Assembly):
                 continue
             number = self._moved(given, given.signal.slot.value)
             self.signals[id(self._entering.get(given.signal.key, given.signal.slot))] = number
-            key = arriving(self.diagram.bd, given.signal).key
-            self.columns[key] = (len(self.out), given.shape)
+            self.columns[arriving(self.diagram.bd, given.signal).key] = (len(self.out), given.shape)
             self.out.extend(numbers(number))
 
     @contextlib.contextmanager

@@ -165,5 +165,4 @@ def frequencies_of(model: LinearModel) -> Array:
     last = np.log10(high) + _DECADES / 2.0
     if model.dt is not None:
         last = np.log10(_OF_HALF_RATE * np.pi / model.dt)
-    first = min(np.log10(low), last) - _DECADES
-    return np.logspace(first, last, _POINTS)
+    return np.logspace(min(np.log10(low), last) - _DECADES, last, _POINTS)

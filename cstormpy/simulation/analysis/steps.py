@@ -71,8 +71,7 @@ class Steps:
         """
         rate, drate = np.zeros(x.size), np.zeros((len(dx), x.size))
         still = np.zeros(len(dx)) if dt is None else dt
-        status = self._call(t, x, rate, still, dx, self.dz, self.dp, self.dout, drate)
-        return status, rate, drate
+        return self._call(t, x, rate, still, dx, self.dz, self.dp, self.dout, drate), rate, drate
 
     def rate_at(self, t: float, x: Array) -> Array:
         """Return the rates at a point without tangents; `out` holds the signals."""
@@ -191,8 +190,7 @@ class Steps:
         method, h, found = self.method, end - t, np.zeros(self.guards.size, dtype=bool)
         self.K[0] = self.rate_at(t, x)
         for s in range(1, method.stages):
-            stage = x + h * (method.A[s, :s] @ self.K[:s])
-            self.rate_at(t + method.c[s] * h, stage)
+            self.rate_at(t + method.c[s] * h, x + h * (method.A[s, :s] @ self.K[:s]))
             found |= self.crossed(sides) & (sides[2] != 0.0)
         return np.flatnonzero(found).tolist()
 

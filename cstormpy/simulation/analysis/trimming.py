@@ -171,8 +171,7 @@ def trim(
             )
         first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
         wanted = _conditions(bd, rates or {}, watched, outputs or {}, idle_states(bd, first.A))
-        bounded = _Bounded(diagram.bounds, wanted)
-        search = _Search(model, t, state, start, free, wanted, bounded)
+        search = _Search(model, t, state, start, free, wanted, _Bounded(diagram.bounds, wanted))
         found = search.solve()
         there, limits = search.look(found), search.reached * search.sizes
         left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))

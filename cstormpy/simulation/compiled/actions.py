@@ -85,8 +85,7 @@ def _acts(module: str) -> bool:
 
 
 def _is_installed(module: str) -> bool:
-    found = sys.modules.get(module)
-    path = getattr(found, "__file__", None)
+    path = getattr(sys.modules.get(module), "__file__", None)
     if path is None:  # one that is built into the language, or where somebody types
         return module in sys.builtin_module_names
     return "site-packages" in path or path.startswith(_LIBRARY)

@@ -41,17 +41,7 @@ from cstormpy.simulation.diagram import Diagram
 
 
 class Assembly:
-    """A walk through the blocks of a diagram that collects what they write down.
-
-    Parameters
-    ----------
-    diagram : Diagram
-    detectors : list
-        The zero-crossing detectors of the run, with their blocks.
-    telling : collection of Block, optional
-        Blocks that tell where they switch. Given these, the numbers at whose zeros rates of states jump or have a kink
-        are put out too, but for theirs.
-    """
+    """A walk through the blocks of a diagram that collects what they write down; given what `program_of` takes."""
 
     def __init__(
         self, diagram: Diagram, detectors: list[tuple[Any, Any]], telling: Collection[Any] | None = None
@@ -447,8 +437,7 @@ class Assembly:
         if said.size != 1 or said.dtype.kind not in "biuf":
             raise Refused("its function gives no number")
         value = number(np.asarray(self.by_numba.call(stops, u[:1], [given])[0]).item())
-        is_truth = said.dtype.kind == "b"
-        return where(value != 0.0, 1.0, -1.0) if is_truth else value
+        return where(value != 0.0, 1.0, -1.0) if said.dtype.kind == "b" else value
 
     def _switching(self, telling: Collection[Any]) -> list[tuple[int, Any, bool]]:
         """Put out the numbers at whose zeros rates switch or detectors see a jump, but for those of some blocks."""

@@ -80,8 +80,7 @@ def _kept(value: Any) -> Any:
         return {**vars(value), **surrounding(value), **_written_globals(value)} or None
     if isinstance(value, types.ModuleType) or is_by_identity(value):
         return None
-    held = {**getattr(value, "__dict__", {}), **_slots(value)}
-    return held or None
+    return {**getattr(value, "__dict__", {}), **_slots(value)} or None
 
 
 def _written_globals(function: types.FunctionType) -> dict[Any, Any]:

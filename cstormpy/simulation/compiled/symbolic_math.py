@@ -52,7 +52,7 @@ def _chain(numpy: Callable[[Any, Any], Any], plain: Callable[..., Any]) -> Calla
     def either(*args: Any, **options: Any) -> Any:
         items = list(args[0]) if len(args) == 1 else list(args)
         if options or not any(isinstance(a, Node) for a in items):
-            return plain(items if len(args) == 1 else args, **options) if len(args) == 1 else plain(*args, **options)
+            return plain(items, **options) if len(args) == 1 else plain(*args, **options)
         found = items[0]
         for item in items[1:]:
             found = numpy(found, item)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 
@@ -91,8 +92,7 @@ def _chosen(sweep: Sweep, over: Any) -> list[str]:
         return numeric[:2]
     names = [over] if isinstance(over, str) else list(over)
     for n in names:
-        if n not in sweep.axes:
-            raise unknown_name("axis", n, sweep.axes)
+        option(n, "axis", sweep.axes)
         if len(names) > 1 and n not in numeric:
             raise InvalidValue(f"plot: axis {n!r} has no numbers to draw an image over")
     if len(names) not in (1, 2) or len(set(names)) < len(names):
@@ -104,8 +104,7 @@ def _cut(sweep: Sweep, values: Array, shown: list[str], at: Mapping[str, Any]) -
     """Return the values over the shown axes, in their order, and where the others are cut."""
     names = list(sweep.axes)
     for n in at:
-        if n not in names:
-            raise unknown_name("axis", n, names)
+        option(n, "axis", names)
         if n in shown:
             raise InvalidValue(f"at: {n!r} is drawn over, and cannot be cut")
     places: list[Any] = []

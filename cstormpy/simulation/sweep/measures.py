@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import RAGGED, Array
-from cstormpy.errors import BlockError, CstormError, InvalidType, ShapeError, UnknownName, shown
+from cstormpy.errors import BlockError, InvalidType, ShapeError, UnknownName, reason_of, shown
 from cstormpy.simulation.compiled.fingerprints import fingerprint
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.units import coordinate_labels, mechanisms_of, units_of
@@ -104,8 +104,7 @@ def measured(measure: Callable[[Any], Any], out: Any) -> Measured:
     try:
         found = measure(out)
     except Exception as error:
-        said = str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
-        raise BlockError(f"measure: {said}") from error
+        raise BlockError(f"measure: {reason_of(error)}") from error
     if not isinstance(found, Mapping):
         found = {VALUE: found}
     kept = {}

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cstormpy.arguments import option
 from cstormpy.arrays import as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.reporting import notice_once
@@ -182,8 +183,7 @@ def set_parameter(bd: Any, varied: AxisTarget, value: Any) -> None:
     block = bd.blocknames.get(varied.block)
     if block is None:
         raise unknown_name("block", varied.block, bd.blocknames)
-    if varied.parameter not in block._parameters:
-        raise unknown_name(f"block {varied.block!r}: parameter", varied.parameter, block._parameters)
+    option(varied.parameter, f"block {varied.block!r}: parameter", block._parameters)
     if varied.number is not None:
         numbers = np.array(getattr(block, varied.parameter), dtype=float)
         if not 0 <= varied.number < numbers.size:

@@ -64,6 +64,7 @@ def test_forms_of_watch(sim):
         (["part"], "did you mean 'parts'"),
         (["parts.spead"], "did you mean 'speed'"),
         (["parts[2]"], "block 'parts' has 2 outputs, there is no output 2"),
+        (["x.y"], "output of block 'x' 'y' does not exist; its ports have no names: say x[0] of an output"),
         ([3], "watch: expected blocks, their ports or names"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ def refuse_phases(name: str, law: Law) -> None:
     Traceback (most recent call last):
     cstormpy.errors.InvalidType: law 'mine': modes: expected names of phases, as modes = ('push', 'let go'), got 'push'
     """
-    modes = law.modes
+    modes: Any = law.modes
     if isinstance(modes, str) or not isinstance(modes, Sequence) or not all(isinstance(m, str) for m in modes):
         raise InvalidType(f"law {name!r}: modes: expected names of phases, {_EXAMPLE}, got {shown(modes)}")
     if not modes or len(set(modes)) < len(modes):
@@ -44,7 +45,7 @@ def refuse_mode(name: str, law: Law, before: int) -> None:
 
     One as a float, or a bool, becomes a whole number.
     """
-    mode = law.mode
+    mode: Any = law.mode
     try:
         number = int(mode) if isinstance(mode, float) and mode.is_integer() else operator.index(mode)
     except TypeError:
@@ -58,7 +59,7 @@ def refuse_mode(name: str, law: Law, before: int) -> None:
 
 def refuse_margin(name: str, law: Law, t: float, q: Array, qd: Array) -> None:
     """Refuse a margin that is not one number."""
-    margin = law.left(t, q, qd)
+    margin: Any = law.left(t, q, qd)
     what = f"law {name!r}: margin"
     if not is_single(margin):
         raise InvalidType(f"{what}: expected one number, got {shown(margin)}; take one of them, as their least")

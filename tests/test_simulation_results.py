@@ -189,6 +189,21 @@ def test_a_block_of_another_diagram_is_not_watched(sim):
         sim.run(bd, 1.0, watch=[other.GAIN(2.0, name="gain")])
 
 
+def test_a_block_stands_for_its_outputs_in_figures_and_tables(sim, tmp_path):
+    """`watch` took blocks, of which `plot` and `measures` said that they are one of several."""
+    bd = sim.blockdiagram()
+    _, _, _, parts = oscillator(bd)
+    out = sim.run(bd, 1.0, watch=["parts", "x"])
+    out.save(tmp_path / "run.npz")
+    for run, names in ((out, ("parts", "x")), (out, (parts, "x")), (cs.load(tmp_path / "run.npz"), ("parts", "x"))):
+        figure = run.plot(*names)
+        assert [axis.get_title(loc="left") for axis in figure.axes][:2] == ["parts.place", "parts.speed"]
+        assert [*run.measures(*names)][:2] == ["parts.place", "parts.speed"]
+    for wrong, kind in (("part", cs.UnknownName), (["parts"], cs.InvalidType)):
+        with pytest.raises(kind):
+            out.plot(wrong)
+
+
 def test_signals_by_name(sim):
     bd = sim.blockdiagram()
     oscillator(bd)

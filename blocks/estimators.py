@@ -37,6 +37,11 @@ class _Estimator(bases.Ported):
     C: Array
     R: Array
 
+    @property
+    def aside(self) -> slice:
+        """Which states are none of a linear model: the covariance, which counts as what it is at the point."""
+        return slice(self._size, None)
+
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the estimate."""
         return [self._now(u, x)[0]]

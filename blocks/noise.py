@@ -56,6 +56,8 @@ class Noise(bases.Ported, SampledBlock):
     outlabels = ("y",)
     #: Which numbers choose, and have no derivative.
     whole_numbers = ("seed",)
+    #: Which state is none of a linear model: the number of the sample.
+    aside = slice(1)
 
     def __init__(
         self,

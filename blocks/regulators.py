@@ -18,6 +18,7 @@ from cstormpy.blocks._switching import Kinked
 from cstormpy.errors import InvalidValue
 from cstormpy.signals.limits import SHARES, beside
 from cstormpy.signals.pid import integral_rate, parts, sampled_derivative
+from cstormpy.trajectory.checks import finite_array
 
 _TUNED = ("P", "I", "D", "N", "b", "c", "low", "high", "tracking")
 
@@ -32,11 +33,14 @@ class _Controller:
     _single: bool
     _n: int
 
-    def _make(self, gains: dict[str, Any], n: int | None, each: int, blockargs: dict[str, Any], *clock: Any) -> None:
+    def _make(
+        self, gains: dict[str, Any], n: int | None, each: int, x0: Any, blockargs: dict[str, Any], *clock: Any
+    ) -> None:
         """Make the block of so many states for each number that is controlled."""
         self._single, self._n = n is None, n or 1
         made = ports.options(type(self), blockargs, states=each * self._n)  # type: ignore[type-var]
-        super().__init__(*clock, x0=np.zeros(each * self._n), feedthrough=True, **made)  # type: ignore[call-arg]
+        first = np.zeros(each * self._n) if x0 is None else finite_array(x0, "x0", (each * self._n,))
+        super().__init__(*clock, x0=first, feedthrough=True, **made)  # type: ignore[call-arg]
         self._widths = (self._n, self._n), (self._n,)
         for name in _TUNED:
             setattr(self, name, gains[name])
@@ -102,6 +106,7 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         b: ArrayLike = 1.0,
         c: ArrayLike = 0.0,
         n: int | None = None,
+        x0: ArrayLike | None = None,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -126,12 +131,15 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         :type c: float or array_like
         :param n: how many numbers are controlled; a single one, as a number, unless given
         :type n: int, optional
+        :param x0: ξ and η at the start, (2n,); zeros unless given. Where η is c r − y of the start, the derivative does
+            not kick there
+        :type x0: array_like, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         count = None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
-        self._make(gains, count, 2, blockargs)
+        self._make(gains, count, 2, x0, blockargs)
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the integral and of the filter."""
@@ -187,6 +195,7 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
         b: ArrayLike = 1.0,
         c: ArrayLike = 0.0,
         n: int | None = None,
+        x0: ArrayLike | None = None,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -214,13 +223,16 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
         :type c: float or array_like
         :param n: how many numbers are controlled; a single one, as a number, unless given
         :type n: int, optional
+        :param x0: ξ, δ and d before the first tick, (3n,); zeros unless given. Where d is c r − y of the start, the
+            derivative does not kick there
+        :type x0: array_like, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         ticks, count = ports.clock(clock), None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
         gains["tracking"] = np.maximum(gains["tracking"], ticks.T)
-        self._make(gains, count, 3, blockargs, ticks)
+        self._make(gains, count, 3, x0, blockargs, ticks)
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the integral, the derivative part, and what it was of."""

@@ -40,6 +40,18 @@ class Text(str):
         return str(self)
 
 
+def called(value: object) -> str | None:
+    """Return the name of a function, or the names in a dict of functions and laws, None of other values.
+
+    >>> called(notice), called({"mine": notice}), called({"kp": 0.5})
+    ('notice', 'mine', None)
+    """
+    if isinstance(value, dict) and value and all(callable(v) or hasattr(v, "torque") for v in value.values()):
+        return ", ".join(map(str, value))
+    name = getattr(value, "__name__", None) if callable(value) else None
+    return name if isinstance(name, str) else None
+
+
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
     """Return the lines of a table; its columns stand at the right, but for some.
 

@@ -35,7 +35,7 @@ class Motor(ContinuousBlock):
     """A motor that follows its command with a time constant: d tau/dt = (command - tau) / lag."""
 
     def __init__(self, lag, **blockargs):
-        super().__init__(nin=1, nout=1, nstates=1, **blockargs)
+        super().__init__(inames=["command"], onames=["torque"], nstates=1, **blockargs)
         self.lag, self._x0 = lag, np.zeros(1)
 
     def output(self, t, u, x):
@@ -53,7 +53,7 @@ def build(sim, lag=0.02, strength=4.0):
     motor, energy = Motor(lag, bd=bd, name="motor"), bd.ENERGY(mech, name="energy")
     bd.connect(plant[0:2], controller[0:2], energy[0:2])
     bd.connect(controller.tau, motor)
-    bd.connect(motor, plant.tau)
+    bd.connect(motor.torque, plant.tau)
     bd.connect(energy.total, bd.LIVESCOPE(labels=["total"], units="J", title="Energy"))
     bd.connect(plant.q, bd.MECHANISMVIEW(mech, title="Acrobot"))
     return bd

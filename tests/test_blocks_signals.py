@@ -405,6 +405,26 @@ def test_poles_of_a_realisation():
         np.testing.assert_allclose(found[:, 0], [(s**2 + 2 * s + 3) / (2 * s**2 + 4 * s + 6), 4 / (s + 5)], atol=1e-12)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_pid_that_begins_where_its_plant_stands_does_not_kick(engine):
+    """Its derivative took what is measured at first for a jump from 0, and there was nothing to say against it."""
+    sim = simulation(engine)
+    bd, gains = sim.blockdiagram(), {"P": 3.0, "I": 2.0, "D": 0.7, "N": 40.0}
+    names = ("pid", "dpid", "kicks")
+    for pid in (
+        bd.PIDCONTROLLER(**gains, x0=[0.5, -2.0], name=names[0]),
+        bd.DISCRETEPID(bd.clock(0.05), **gains, x0=[0.5, 0.0, -2.0], name=names[1]),
+        bd.PIDCONTROLLER(**gains, name=names[2]),
+    ):
+        bd.connect(bd.CONSTANT(2.0), pid.reference, pid.measured)
+    found = sim.run(bd, T=0.2, watch=[*names])
+    for name in names[:2]:
+        np.testing.assert_allclose(found.signal(name), 0.5, atol=1e-12)
+    assert found.signal("kicks")[0] == pytest.approx(-0.7 * 40.0 * 2.0)
+    with pytest.raises(ShapeError, match=r"'short': x0: expected shape \(3,\), got \(2,\)"):
+        bd.DISCRETEPID(bd.clock(0.05), x0=[0.5, -2.0], name="short")
+
+
 def test_the_gradient_of_a_loop_with_limits():
     """Of a PID whose control leaves its limits on the way, to its gains: as differences of runs."""
     sim = simulation("compiled")

@@ -118,6 +118,31 @@ def test_a_whole_turn_is_no_error():
     assert strict.rows[0]["settled"] is False
 
 
+def test_functions_are_called_by_their_names():
+    """Laws that are functions stood in tables and legends as <function push at 0x7f5d7c5daf20>."""
+
+    def push(t, q, qd):
+        return 0.1
+
+    def build(sim, law):
+        bd = sim.blockdiagram()
+        mech = cs.library.pendulum()
+        plant, law = bd.HYBRIDDYNAMICS(mech, q0=[HANGING], name="plant"), bd.CONTROLLER(mech, law)
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law.tau, plant.tau)
+        return bd
+
+    laws = [push, {"mine": push}, "none", lambda t, q, qd: 0.2, lambda t, q, qd: 0.3]
+    found = compare(build, {"law": laws}, T=0.1)
+    names = ["push", "mine", "none", "<lambda>", "<lambda> (2)"]
+    assert [entry.label for entry in found.entries] == names
+    assert [line.partition("  ")[0] for line in str(found).splitlines()[1:]] == names
+    assert found.plot().legends[0].get_texts()[0].get_text().startswith("push")
+    swept = cs.Simulation(live=False).sweep(build, {"law": laws[:3]}, lambda out: out.x[-1, 0], T=0.1, progress=False)
+    assert "law: push, mine, none\n" in str(swept)
+    assert [text.get_text() for text in swept.plot().axes[0].get_xticklabels()] == names[:3]
+
+
 def test_each_combination_is_run_in_order():
     found = compare("pendulum", {"rods": [1, 2], "damping": [0.1, 0.2]}, T=0.1, length=0.5)
     assert [(row["rods"], row["damping"]) for row in found.rows] == [(1, 0.1), (1, 0.2), (2, 0.1), (2, 0.2)]

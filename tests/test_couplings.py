@@ -70,6 +70,20 @@ def test_its_numbers_are_parameters():
             made()
 
 
+def test_a_ratio_in_a_diagram_is_told_where_it_is_changed():
+    """It was said not to exist, and gravity was meant."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd, mech = sim.blockdiagram(), geared(ratio=2.0)
+    bd.connect(bd.CONSTANT([0.0] * len(mech.actuated)), bd.HYBRIDDYNAMICS(mech, name="plant").tau)
+    name, words = f"plant.{mech.loops[0].name}.ratio", "which with_parameters changes, and so an option of a builder"
+    for asked in (
+        lambda: sim.gradient(bd, "plant.elbow.q", [name], T=0.1),
+        lambda: sim.sweep(bd, {name: [1.0, 2.0]}, ["plant.elbow.q"], T=0.1, progress=False),
+    ):
+        with pytest.raises(CstormError, match=words):
+            asked()
+
+
 def test_mimic_joints_of_a_urdf_are_held_where_that_is_asked_for(caplog):
     free, held = (cs.Mechanism.from_urdf(GRIPPER, mimic=word) for word in ("free", "hold"))
     assert caplog.text.count("joints that mimic others move on their own") == 1

@@ -517,6 +517,20 @@ def test_what_is_left_of_the_torques_is_told():
     for wrong in ({"q": np.rad2deg(log["q"])}, {"tau": log["tau"][:, ::-1]}):
         found = cs.identify(arm, log | wrong)
         assert found.misfit.max() > 0.5 and "that is much: look at signs, units" in str(found)
+        assert "control_points" not in str(found)
+
+
+def test_a_motion_too_fast_for_its_spline_is_told_what_to_ask_for():
+    """It was told to look at signs and units; with more control points the mass is found."""
+    mech, t = library.pendulum(1).with_gravity((0.0, 0.0, 0.0)), np.linspace(0.0, 2.0, 401)
+    w = 2.0 * np.pi * 12.0
+    log = {"t": t, "q": np.sin(w * t)[:, None], "qd": w * np.cos(w * t)[:, None]}
+    log["tau"] = mech.inverse_dynamics(log["q"], log["qd"], -w * w * log["q"])
+    mass = [f"{mech.links[0].name}.mass"]
+    poor = cs.identify(mech, log, mass, control_points=40)
+    assert "too fast for the spline that was fitted to it wants more control_points=" in str(poor)
+    good = cs.identify(mech, log, mass, control_points=300)
+    assert poor.misfit[0] > 0.5 > 0.02 > good.misfit[0] and "control_points" not in str(good)
 
 
 @pytest.fixture(scope="module")

@@ -65,6 +65,21 @@ def test_an_operating_point_may_move_and_give_an_output(sim):
     assert point.success and point.u[0] == pytest.approx(6.0, abs=1e-10) and "drive" in str(point)
 
 
+def test_more_is_asked_of_an_operating_point_than_is_free(sim):
+    """Rates and an output, of states alone, ended in an error of shapes where the rates came to rest elsewhere."""
+    bd = sim.blockdiagram()
+    x, y = bd.INTEGRATOR(0.1, name="x"), bd.INTEGRATOR(0.0, name="y")
+    rate = bd.FUNCTION(lambda x, y: -np.arctan(x - 2.0) - y, nin=2, name="rate")
+    bd.connect(x, rate[0])
+    bd.connect(y, rate[1], follow := bd.FUNCTION(lambda y: -y, name="follow"))
+    bd.connect(rate, x)
+    bd.connect(follow, y)
+    there = sim.trim(bd, outputs={"rate": 0.0})
+    np.testing.assert_allclose(there.x, [2.0, 0.0], atol=1e-9)
+    elsewhere = sim.trim(bd, outputs={"x": 0.5})
+    assert there.success and not elsewhere.success and "no operating point was found" in elsewhere.message
+
+
 def test_where_there_is_no_operating_point_the_states_are_named(sim, caplog):
     bd = sim.blockdiagram()
     push, x = bd.CONSTANT(1.0, name="push"), bd.INTEGRATOR(x0=0.0, name="x")

@@ -8,6 +8,7 @@ import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ import scipy
 from closeness import assert_close
 
 import cstormpy as cs
+from cstormpy.control import TVLQR
 from cstormpy.diagrams import acrobot_elbow
 from cstormpy.mechanism import library
 from cstormpy.optimal import (
@@ -251,6 +253,14 @@ def test_shooting_with_torques_finds_what_shooting_with_motions_finds():
     assert by_torque.cost == pytest.approx(by_motion.cost, rel=0.1)
     assert len(by_torque.tau(0.5)) == 1
     assert by_torque.tau(3.0) == 0.0
+    # at many times at once, as TVLQR asks, which took 3.6 s to be made along 3 s of a motion by one after the other
+    times = np.array([-0.1, 0.0, 0.3, 1.0, 1.2])
+    np.testing.assert_array_equal(by_torque.tau(times), [by_torque.tau(t) for t in times])
+    with mock.patch.object(type(by_torque), "at", autospec=True, side_effect=type(by_torque).at) as asked:
+        law = TVLQR(free, by_torque.motion, by_torque.tau)
+        assert asked.call_count == 1
+        one_by_one = TVLQR(free, by_torque.motion, lambda t: by_torque.tau(t))
+    np.testing.assert_array_equal(law.K, one_by_one.K)
 
 
 def test_inverse_with_a_joint_without_motor_agrees_with_shooting():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -361,6 +362,79 @@ def test_a_class_of_laws_whose_torque_takes_something_else_is_refused_when_it_is
     law = type("Own", (Law,), {"torque": torque})("acrobot")
     with pytest.raises(cs.InvalidType, match=r"must take \(self, t, q, qd, reference=None\), the time, positions"):
         bd.CONTROLLER("acrobot", law)
+
+
+class Phases(Law):
+    """Of two phases, the second from 0.05 s on."""
+
+    modes = ("first", "then")
+
+    def __init__(self, after, margin=None):
+        super().__init__(ACROBOT)
+        self.after, self.told = (after,), margin
+
+    def torque(self, t, q, qd, reference=None):
+        return 0.0 * qd[1:]
+
+    def margin(self, t, q, qd):
+        return (0.05 - t if self.mode == 0 else 1.0) if self.told is None else self.told
+
+    def switch(self, t, q, qd):
+        self.mode = self.after[0]
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_phases_that_are_none_are_told_with_the_law(engine):
+    """They ended in errors of int(), float() and of lists, in a phase from the end, or in no phase at all."""
+    sim = simulation(engine)
+    for after in (2, "then", -1, 0.5, None):
+        found = sim.run(controlled(sim, Phases(after)), T=0.1)
+        assert found.status == "failed" and 0.04 < found.t[-1] <= 0.05
+        said = f"law 'mine': mode: expected the number of its phase, 0 (first) or 1 (then), got {after!r}"
+        assert f"event handler at t = 0.05: {said}" in found.message and found.state.memory["controller"]["phases"] == [
+            0.0
+        ]
+    for after in (1, 1.0, True, np.int64(1)):
+        found = sim.run(controlled(sim, Phases(after)), T=0.1, watch=["controller.phase"])
+        assert found.status == "finished" and found.signal("controller.phase")[-1] == 1.0
+    for margin, said in (
+        (np.ones(2), "margin: expected one number, got an array of shape (2,)"),
+        ("late", "margin: expected a number, got 'late'"),
+        (np.nan, "margin: is not a number at t = 0"),
+    ):
+        with pytest.raises(cs.CstormError, match="law 'mine': " + re.escape(said)):
+            sim.run(controlled(sim, Phases(1, margin)), T=0.1)
+
+
+def test_phases_without_names_are_refused_when_the_law_is_wired():
+    sim, law = simulation("interpreted"), Phases(1)
+    for modes, said in (
+        ("first", r"modes: expected names of phases, as modes = \('push', 'let go'\), got 'first'"),
+        (("a", "a"), "modes: expected different names of phases"),
+        (("one",), "Phases has margin and switch, which are of a law with phases; name those"),
+    ):
+        law.modes = modes
+        with pytest.raises(cs.CstormError, match=f"law 'mine': {said}"):
+            controlled(sim, law)
+    law.modes, law.mode = ("first", "then"), "then"
+    with pytest.raises(
+        cs.InvalidValue, match=r"mode: expected the number of its phase, 0 \(first\) or 1 \(then\), got"
+    ):
+        controlled(sim, law)
+
+    class Plain:
+        modes = ("first", "then")
+
+        def torque(self, t, q, qd):
+            return 0.0
+
+        def switch(self, t, q, qd):
+            self.mode = 1
+
+    with pytest.raises(
+        cs.InvalidType, match=r"law Plain: phases are of laws derived from .*; write class Plain\(Law\)"
+    ):
+        controlled(sim, Plain())
 
 
 def test_a_law_without_a_return_is_told_so():

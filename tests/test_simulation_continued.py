@@ -193,6 +193,10 @@ def test_a_run_begins_where_some_states_are_named(sim):
     np.testing.assert_array_equal(sim.run(bd, T=0.1, start={"plant": [0.1, 0.3, 0.0, -1.0]}).x, whole.x)
     with pytest.raises(UnknownName, match=r"start: state 'plant.elbo.q' does not exist; did you mean 'plant.elbow.q'"):
         sim.run(bd, T=0.1, start={"plant.elbo.q": 0.3})
+    bd.connect(plant.q, bd.ZOH(bd.clock(0.1), x0=[0, 0], name="sampled"))  # "does not exist" was said of its states
+    for name in ("sampled", "sampled:X_0"):
+        with pytest.raises(UnknownName, match=r"start: block 'sampled' is sampled; its states .* as its x0, or those"):
+            sim.run(bd, T=0.1, start={name: 0.3})
     with pytest.raises(ShapeError, match=r"start\['plant'\]: expected shape \(4,\), got \(2,\)"):
         sim.run(bd, T=0.1, start={"plant": [0.1, 0.2]})
     with pytest.raises(NonFinite, match=r"start\['plant.elbow.q'\]: expected finite numbers"):

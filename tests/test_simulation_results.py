@@ -64,6 +64,7 @@ def test_forms_of_watch(sim):
         (["part"], "did you mean 'parts'"),
         (["parts.spead"], "did you mean 'speed'"),
         (["parts[2]"], "block 'parts' has 2 outputs, there is no output 2"),
+        (["x.y"], "output of block 'x' 'y' does not exist; its ports have no names: say x[0] of an output"),
         ([3], "watch: expected blocks, their ports or names"),
     ],
 )
@@ -186,6 +187,21 @@ def test_a_block_of_another_diagram_is_not_watched(sim):
     bd.connect(bd.RAMP(name="ramp"), bd.NULL())
     with pytest.raises(cs.UnknownName, match="watch: block 'gain' does not exist"):
         sim.run(bd, 1.0, watch=[other.GAIN(2.0, name="gain")])
+
+
+def test_a_block_stands_for_its_outputs_in_figures_and_tables(sim, tmp_path):
+    """`watch` took blocks, of which `plot` and `measures` said that they are one of several."""
+    bd = sim.blockdiagram()
+    _, _, _, parts = oscillator(bd)
+    out = sim.run(bd, 1.0, watch=["parts", "x"])
+    out.save(tmp_path / "run.npz")
+    for run, names in ((out, ("parts", "x")), (out, (parts, "x")), (cs.load(tmp_path / "run.npz"), ("parts", "x"))):
+        figure = run.plot(*names)
+        assert [axis.get_title(loc="left") for axis in figure.axes][:2] == ["parts.place", "parts.speed"]
+        assert [*run.measures(*names)][:2] == ["parts.place", "parts.speed"]
+    for wrong, kind in (("part", cs.UnknownName), (["parts"], cs.InvalidType)):
+        with pytest.raises(kind):
+            out.plot(wrong)
 
 
 def test_signals_by_name(sim):

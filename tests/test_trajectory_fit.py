@@ -295,6 +295,8 @@ Q5 = np.zeros((5, 2))
         (lambda: cubic([0.0], [1.0], 1.0, qd0=None), "needs 4 data points and end conditions, got 3"),
         (lambda: quintic([0.0, 1.0], [1.0, 2.0], 1.0, qdd1=[0.0]), "qdd1: expected 2 entries"),
         (lambda: minimum_jerk([[0.0], [1.0]], [1.0, 0.0]), "must rise"),
+        (lambda: minimum_jerk([[0.0], [1.0]], [0.0, 1.0, 2.0]), r"^points: expected shape \(3, N\), got \(2, 1\)"),
+        (lambda: minimum_jerk([[0.0], [1.0, 2.0]], [0.0, 1.0]), "^points: expected an array of numbers, got rows of"),
     ],
 )
 def test_refusals(make, message):

@@ -11,6 +11,7 @@ from cstormpy.arrays import Array
 from cstormpy.comparison.table import distinct, robustness_table, short, table
 from cstormpy.diagrams import Goal
 from cstormpy.errors import unknown_name
+from cstormpy.reporting import called
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,8 +89,11 @@ class Entry:
     @property
     def label(self) -> str:
         """The name of the run in tables and legends."""
-        parts = [v if isinstance(v, str) else f"{k}={self.called.get(k) or short(v)}" for k, v in self.options.items()]
-        return ", ".join(parts) or "run"
+        return ", ".join(self._said(name, value) for name, value in self.options.items()) or "run"
+
+    def _said(self, name: str, value: Any) -> str:
+        text = self.called.get(name) or short(value)
+        return value if isinstance(value, str) else text if called(value) else f"{name}={text}"
 
     def __repr__(self) -> str:
         """Return the run as a table of one row."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cstormpy.reporting import aligned
+from cstormpy.reporting import aligned, called
 
 if TYPE_CHECKING:
     from cstormpy.comparison.entries import Entry
@@ -36,12 +36,14 @@ def short(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, (list, tuple, np.ndarray)):
         return "[" + ", ".join(short(v) for v in value) + "]"
-    text = str(value)
+    text = called(value) or str(value)
     return text if len(text) <= 40 else text[:39] + "…"
 
 
 def distinct(values: Sequence[Any]) -> list[str]:
     """Return the values of an option in few characters, with a number behind what is cut where another one begins so.
+
+    So it is behind a function's name that another one has.
 
     >>> distinct(["a" * 40 + "b", 0.5, "a" * 41 + "b"]) == ["a" * 39 + "…", "0.5", "a" * 39 + "… (2)"]
     True
@@ -54,7 +56,7 @@ def distinct(values: Sequence[Any]) -> list[str]:
         if whole not in those:
             those.append(whole)
         number = those.index(whole) + 1
-        found.append(f"{text} ({number})" if "…" in text and number > 1 else text)
+        found.append(f"{text} ({number})" if number > 1 and ("…" in text or called(value)) else text)
     return found
 
 

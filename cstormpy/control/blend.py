@@ -22,6 +22,7 @@ from cstormpy.arrays import Array
 from cstormpy.control.law import Law, Target, clipped
 from cstormpy.control.named import law as law_by_name
 from cstormpy.control.notes import Notes
+from cstormpy.control.phases import refuse_margin, refuse_mode, refuse_phases
 from cstormpy.control.user_laws import OwnLaw, check_arguments, is_own_law
 from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.graph.choices import choose, pick
@@ -119,6 +120,7 @@ class LawSet:
         self.blend = blend
         self.limit = None if limit is None else _limits(limit, motors)
         self.active: Any = 0 if first is None else self.number(first)
+        self._looked_at: set[int] = set()  # laws whose margin was seen to be a number
         self.since = self.until = 0.0
         self.step: Array = np.zeros(len(motors))
 
@@ -173,7 +175,7 @@ class LawSet:
         active = self.active if law is None else self.number(law)
         for each in self._each:
             each.mode, each.begun = each.__dict__["_first_phase"]
-        self._notes[active].start(t, q, qd)
+        self._start(active, t, q, qd)
         self.active, self.since, self.until = active, t, t
         self.step.fill(0.0)
 
@@ -183,10 +185,10 @@ class LawSet:
         if k == self.active:
             return
         before = self(t, q, qd, reference).copy()
-        self._notes[k].start(t, q, qd)
+        self._start(k, t, q, qd)
         for _ in self._each[k].modes:  # a law that would leave its first phase at once does so before the step is taken
             if self._each[k].left(t, q, qd) < 0.0:
-                self._notes[k].switch(t, q, qd)
+                self._switch(k, t, q, qd)
         step = before - self._each[k](t, q, qd, reference)
         self.active, self.since, self.until, self.step = k, t, t + self._blend, step
 
@@ -198,7 +200,21 @@ class LawSet:
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase of the active law; its torque may jump there."""
-        self._notes[self.active].switch(t, q, qd)
+        self._switch(self.active, t, q, qd)
+
+    def _start(self, k: int, t: float, q: Array, qd: Array) -> None:
+        before = self._each[k].mode
+        self._notes[k].start(t, q, qd)
+        if len(self._phases[k]) > 1:
+            refuse_mode(self.names[k], self._each[k], before)
+            if k not in self._looked_at:
+                refuse_margin(self.names[k], self._each[k], t, q, qd)
+                self._looked_at.add(k)
+
+    def _switch(self, k: int, t: float, q: Array, qd: Array) -> None:
+        before = self._each[k].mode
+        self._notes[k].switch(t, q, qd)
+        refuse_mode(self.names[k], self._each[k], before)
 
     @property
     def phase(self) -> int:
@@ -324,6 +340,7 @@ def _checked(laws: Mapping[str, Law]) -> dict[str, Law]:
         checks.name(name, "name of a law")
         if not isinstance(law, Law):
             raise InvalidType(f"law {name!r}: expected a Law, {_instead(law)}")
+        refuse_phases(name, law)
     first = next(iter(found.values()))
     for name, law in found.items():
         if law.mech.names != first.mech.names or law.motors != first.motors:

@@ -171,7 +171,8 @@ class TVLQR(PostureLaw):
             )
         if tau is None:
             return q, qd, load[:, motors]
-        rows = [function(tau, "tau", "time")(float(t)) for t in times]
+        at = function(tau, "tau", "time")
+        rows = at(times) if getattr(at, "takes_times", False) else [at(float(t)) for t in times]
         return q, qd, checks.array(rows, (len(times), len(self.motors)), "tau")
 
     def _hold(self, q: Array) -> Array:

@@ -52,6 +52,12 @@ class OwnLaw(Law):
         if inspect.ismethod(own) and getattr(bound, own.__name__, None) == own:
             self.own, self.method = bound, own.__name__
         check_arguments(self.function)
+        if hasattr(self.own, "modes") and callable(getattr(self.own, "switch", None)):
+            kind = type(self.own).__name__
+            raise InvalidType(
+                f"law {kind}: phases are of laws derived from cstormpy.control.Law; write class {kind}(Law), whose "
+                "__init__ calls super().__init__(mech)"
+            )
 
     @property
     def function(self) -> Callable[..., Any]:

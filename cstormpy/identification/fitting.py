@@ -225,7 +225,10 @@ def _advice(log: Log) -> str:
     """Return what to do about rates that open a loop where they come from positions that may be noisy."""
     if not log.differentiated:
         return ""
-    return " It was differentiated: of noisy positions a spline of fewer control_points= leaves less noise"
+    return (
+        " It was differentiated: of noisy positions a spline of fewer control_points= leaves less noise, of a fast "
+        "motion one of more misses less"
+    )
 
 
 def _loads(wrench: Any, log: Log) -> Any:

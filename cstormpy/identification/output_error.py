@@ -46,6 +46,8 @@ GAIN = 1e-10
 SMALL = 1e-4
 #: The damping at first, and by what it grows and shrinks.
 DAMPING, GROWS, SHRINKS = 1e-3, 4.0, 0.2
+#: Of so many stretches for each number, or more, the scatter is looked at.
+MANY = 5
 #: Noise of a signal below this part of its size is rounding.
 QUIET = 1e-9
 #: A singular value below this part of the greatest is zero, and so is what is left of a direction.
@@ -412,6 +414,19 @@ class _Search:
         size = np.abs(s.wanted).max(axis=(0, 1))
         return np.maximum(np.sqrt(squares / shows), QUIET * size + 1e-300)
 
+    def _spread_by_stretch(self, J: Array, r: Array, half: Array) -> Array:
+        """Return by how much standard errors are greater than those of noise that is another one in each row, (P,).
+
+        Noise of torques moves all rows that follow within a stretch; stretches differ by themselves. What each of them
+        would change of the numbers tells how much these scatter (the clustered covariance of Liang and Zeger 1986).
+        """
+        count, size = len(self.stretches.t), J.shape[1]
+        if count < MANY * size:
+            return np.ones(size)
+        each = np.einsum("slp,sl->sp", J.reshape(count, -1, size), r.reshape(count, -1)) @ half @ half.T
+        scatter, white = (each**2).sum(axis=0) * count / (count - size), (half**2).sum(axis=1)
+        return np.sqrt(np.maximum(scatter / np.where(white > 0.0, white, 1.0), 1.0))
+
     def _mechanism(self) -> Mechanism:
         """Return the mechanism that was found, of whose links those have impossible inertias that must."""
         found = self.point.mech.with_drive(active=self._given.active)
@@ -425,10 +440,11 @@ class _Search:
 
     def result(self, sigma: Array, success: bool, message: str) -> Fit:
         """Return what was found."""
-        J, _, _, _ = self._eliminated(self.point, sigma, False)
+        J, r, _, _ = self._eliminated(self.point, sigma, False)
         scale = self._lengths(J, False)
         _, values, rows = told(J / scale, RANK)
         half = rows.T / values / scale[:, None]
+        half *= self._spread_by_stretch(J, r, half)[:, None]
         untold = np.eye(len(scale)) - rows.T @ rows
         s = self.stretches
         fitted = np.full_like(self.log.measured, np.nan)

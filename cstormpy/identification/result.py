@@ -86,6 +86,7 @@ class Identification:
         errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         self.standard_errors = np.where(determined, errors, np.inf)
         self.covariance = covariance
+        self._differentiated = log.differentiated
         self.t, self.timed, self.torques, self.residuals = log.t, log.timed, log.tau, residuals
         self.fitted = log.tau - residuals
         self.noise = noise
@@ -156,7 +157,8 @@ class Identification:
         lines = [f"left of the torques: {', '.join(parts)}"]
         if self.misfit[motors].max() > _MUCH:
             hint = "signs, units and order of the logged columns, and what the mechanism does not model"
-            lines.append(f"that is much: look at {hint}")
+            fast = "; a motion too fast for the spline that was fitted to it wants more control_points="
+            lines.append(f"that is much: look at {hint}{fast * self._differentiated}")
         return lines
 
     def __repr__(self) -> str:

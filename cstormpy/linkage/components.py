@@ -172,7 +172,10 @@ def _refusal(mech: Linkage, name: str, known: dict[str, tuple[Component, ...]]) 
     if field == "limits":
         return InvalidValue(f"parameter {name!r}: the dynamics do not depend on limits")
     if any(isinstance(loop, Coupling) and loop.name == owner for loop in mech.loops) and field in COUPLING_PARAMETERS:
-        return InvalidValue(f"parameter {name!r}: a coupling has no derivatives to its numbers")
+        return InvalidValue(
+            f"parameter {name!r}: a coupling has no derivatives to its numbers, which "
+            "with_parameters changes, and so an option of a builder in a sweep"
+        )
     welds = {link.joint_name for link in mech.links if not link.joint.dof}
     if owner in welds and field in (*TERMS, "axis", "point", "pitch"):
         return InvalidValue(f"parameter {name!r}: joint {owner!r} is fixed and has no {field}")

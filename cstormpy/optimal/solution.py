@@ -124,11 +124,17 @@ class Solution:
         at = self.samples
         return BSpline.interpolate(at.t, at.q, degree=5).replace(names=self.problem.mech.names)
 
-    def tau(self, t: float) -> Array:
-        """Return the torques of the motors, (n_a,), at a time; zeros before the start and after the end."""
-        if not 0.0 <= checks.real(t, "t") <= self.duration:
-            return np.zeros(len(self.problem.mech.actuated))
-        return self.at([t]).tau[0, self.problem.mech.actuated_mask]
+    def tau(self, t: ArrayLike) -> Array:
+        """Return the torques of the motors, (n_a,), at a time, or (N, n_a) at times; zeros before and after."""
+        times = np.array([checks.real(t, "t")]) if np.ndim(t) == 0 else finite_array(t, "t", (None,))
+        within = (times >= 0.0) & (times <= self.duration)
+        found = np.zeros((len(times), len(self.problem.mech.actuated)))
+        if within.any():
+            found[within] = self.at(times[within]).tau[:, self.problem.mech.actuated_mask]
+        return found if np.ndim(t) else found[0]
+
+    #: As TVLQR asks of a function: that it takes many times at once.
+    tau.takes_times = True  # type: ignore[attr-defined]
 
     @cached_property
     def kkt(self) -> float:

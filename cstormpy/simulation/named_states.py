@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import Array, as_floats, refuse_non_finite
-from cstormpy.errors import ShapeError, unknown_name
+from cstormpy.errors import ShapeError, UnknownName, unknown_name
 
 
 def state_places(bd: Any, name: Any, what: str) -> list[int]:
@@ -21,6 +21,12 @@ def state_places(bd: Any, name: Any, what: str) -> list[int]:
     for b, at in parts:
         if name is b or (isinstance(name, str) and b.name == name):
             return at
+    for b in bd.blocklist:
+        if b.ndstates and (name is b or (isinstance(name, str) and name.partition(":")[0] == b.name)):
+            raise UnknownName(
+                f"{what}: block {b.name!r} is sampled; its states at the start are what it was made with, as its x0, "
+                "or those of a saved state"
+            )
     raise unknown_name(f"{what}: state", name, [*names, *(b.name for b, _ in parts)])
 
 

@@ -16,7 +16,6 @@ from bdsim.connect import Plug
 from bdsim.graphics_block import GraphicsBlock
 from bdsim.run_sim import BDSimState
 
-from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, DiagramError, InvalidType, UnknownName, shown, unknown_name
 from cstormpy.simulation.bdsim_blocks import is_of
@@ -146,12 +145,23 @@ def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
         raise unknown_name(f"{what}: block", match["block"] if match else text, known)
     names = list(_outside(block)[1] or [])
     if match["name"] is not None:
-        option(match["name"], f"{what}: output of block {match['block']!r}", names)
+        if match["name"] not in names:
+            raise unknown_port(f"{what}: output of block {match['block']!r}", match["name"], names, match["block"])
         return [Signal(block, names.index(match["name"]))]
     port = int(match["port"])
     if port >= block.nout:
         raise UnknownName(f"{what}: block {match['block']!r} has {block.nout} outputs, there is no output {port}")
     return [Signal(block, port)]
+
+
+def unknown_port(kind: str, name: str, known: Sequence[str], block: str) -> UnknownName:
+    """Return the error for a port that a block does not have, which may have been made without names of its ports."""
+    if known:
+        return unknown_name(kind, name, known)
+    return UnknownName(
+        f"{kind} {name!r} does not exist; its ports have no names: say {block}[0] of an output, or make it with "
+        f"inames= and onames="
+    )
 
 
 @functools.cache

@@ -308,7 +308,7 @@ class Result(RunData, BDStruct):
 
     def layout(self) -> tuple[dict[str, list[str]], str]:
         """Return the columns of each signal that was watched, or else what the states are called."""
-        watched = {name: [*self.named_columns([name])] for name in self.data.get("ynames", [])}
+        watched = {name: [*self.found_columns(name)[1]] for name in self.data.get("ynames", [])}
         return watched, "" if any(watched.values()) else "states"
 
     def captions(self) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
@@ -319,6 +319,10 @@ class Result(RunData, BDStruct):
         """Return what a signal is recorded as, or the name of a column, and its columns (N,) by name."""
         key, values = self._looked_up(name)
         return key, columns_of(key, values)
+
+    def outputs_named(self, names: Sequence[Any]) -> list[Any]:
+        """Return names of signals with those of the outputs in the place of a block that has several."""
+        return super().outputs_named([self._name_of(n) if isinstance(n, (Block, Plug)) else n for n in names])
 
     def arrays(self) -> dict[str, Array]:
         """Return watched signals (N, ...) and states (N,) by name, of those that are numbers."""

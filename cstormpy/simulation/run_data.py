@@ -60,7 +60,17 @@ class RunData(ABC):
 
     def named_columns(self, names: Sequence[str]) -> dict[str, Array]:
         """Return columns (N,) by name: of the signals named, or all where none is."""
-        return {key: c for name in names for key, c in self.found_columns(name)[1].items()} if names else self.columns()
+        if not names:
+            return self.columns()
+        return {key: c for name in self.outputs_named(names) for key, c in self.found_columns(name)[1].items()}
+
+    def outputs_named(self, names: Sequence[Any]) -> list[Any]:
+        """Return names of signals with those of the outputs in the place of a block that has several."""
+        known, wanted = self.arrays(), list[Any]()
+        for name in names:
+            parts = [key for key in known if isinstance(name, str) and owner(key) == name and name not in known]
+            wanted += parts or [name]
+        return wanted
 
     @abstractmethod
     def arrays(self) -> dict[str, Array]:
@@ -80,7 +90,7 @@ class RunData(ABC):
         Parameters
         ----------
         *names : str
-            Of signals, as `signal` takes them.
+            Of signals, as `signal` takes them, and of blocks, for all of their outputs that were watched.
 
         Examples
         --------
@@ -346,7 +356,7 @@ def _name_values(axis: Any, names: Sequence[str], values: Any) -> None:
 def groups_of(out: RunData, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the columns in each plot by its title: those of a signal, and those of one unit of all others."""
     if names:
-        return {title: found for title, found in map(out.found_columns, names) if found}
+        return {title: found for title, found in map(out.found_columns, out.outputs_named(names)) if found}
     signals, others = out.layout()
     columns, units = out.columns(), out.units
     groups = {title: {key: columns[key] for key in keys} for title, keys in signals.items() if keys}

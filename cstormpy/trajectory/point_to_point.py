@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from cstormpy.trajectory.bspline import BSpline
-from cstormpy.trajectory.checks import end_points
+from cstormpy.trajectory.checks import end_points, finite_array
 from cstormpy.trajectory.ends import EndConditions
 from cstormpy.trajectory.knots import interval_of
 
@@ -104,6 +104,8 @@ def minimum_jerk(
     [1.0, 0.0]
     """
     ends = EndConditions(qd0=qd0, qd1=qd1, qdd0=qdd0, qdd1=qdd1)
+    rows = len(times := finite_array(times, "times", (None,)))
+    points = finite_array(points, "points", (rows, None), "one row per time, one column per joint")
     return BSpline.interpolate(times, points, degree=5, ends=ends, names=names, outside=outside)
 
 

@@ -43,7 +43,7 @@ def started(
     ----------
     sim : Simulation
     bd : BlockDiagram
-    x : None, array, dict or SavedState
+    x : None, array, dict, SavedState, result or path
         States; the initial ones unless given.
     t : float
     what : str
@@ -58,7 +58,8 @@ def started(
     diagram = Diagram(bd)
     simstate = RunState(diagram)
     simstate.options = options = sim._make_run_options(threaded=True)
-    saved = opened(x, f"{what}: x") if not isinstance(x, (Mapping, np.ndarray, list, tuple)) else None
+    x = opened(x, f"{what}: x")
+    saved = x if not isinstance(x, (Mapping, np.ndarray, list, tuple)) else None
     t = float(getattr(saved, "t", t))
     simstate.t, simstate.T, simstate.tf, simstate.max_step = t, t + T, t + T, T / 100.0
     with sim.in_context(bd, simstate, options, True):

@@ -102,6 +102,7 @@ class LinearModel:
         values = _eigenvalues(self.A, rest)
         order = np.lexsort((values.imag, np.round(np.abs(values), 12)))
         found: NDArray[np.complex128] = rest + values[order]
+        found[np.abs(found) <= _ALL_ROUNDINGS * np.finfo(float).eps * rest] = 0.0
         return found
 
     @property

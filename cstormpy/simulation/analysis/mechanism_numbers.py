@@ -21,12 +21,13 @@ def is_mechanical(block: Any) -> bool:
 
 
 def knows(block: Any, name: str) -> bool:
-    """Tell whether a block has a mechanism, and a name begins as those of its numbers do, with a link or joint."""
+    """Tell whether a block has a mechanism, and a name begins as its numbers do, with a link, joint or loop."""
     if not is_mechanical(block):
         return False
     known = components(block.mech)
     owner = name.rpartition(".")[0] or name
-    return name in known or any(one.startswith(f"{owner}.") for one in known)
+    loops = [loop.name for loop in block.mech.loops]
+    return name in known or owner in loops or any(one.startswith(f"{owner}.") for one in known)
 
 
 class MechanismNumbers:

@@ -49,12 +49,12 @@ class Analysis:
         takes the place of the signal instead, and the loop is open there: ``inputs=["controller.tau"],
         opened=["controller.tau"]`` gives the plant alone. An output of a port that is opened is what arrives there,
         one that is disturbed is with the disturbance. Sampled states are held: `held` names them. A QUANTIZER counts as
-        its input.
+        its input, a KALMAN or EKF as one of the covariance that it has, a NOISE without the count of its samples.
 
         Parameters
         ----------
         bd : BlockDiagram
-        x : array (n,), dict or SavedState, optional
+        x : array (n,), dict, SavedState, result or path, optional
             States; by the names of states or blocks those that are not as at the start of a run.
         u : array or dict, optional
             Values of inputs, one behind the other or by name.
@@ -165,7 +165,7 @@ class Analysis:
             one that nothing is wired to gets a CONSTANT of zeros, which stays in the diagram, as there.
         outputs : list
             Signals as in `run`'s ``watch``.
-        x : array (n,), dict or SavedState, optional
+        x : array (n,), dict, SavedState, result or path, optional
             States at the start, as in `linearize`.
         solver : str
             A method of fixed steps.
@@ -264,7 +264,7 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-        x : array (n,), dict or SavedState, optional
+        x : array (n,), dict, SavedState, result or path, optional
             Where the search begins.
         t : float
             The time.

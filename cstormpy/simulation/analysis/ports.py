@@ -10,8 +10,7 @@ import numpy as np
 from bdsim.block import Block
 from bdsim.connect import Plug
 
-from cstormpy.errors import unknown_name
-from cstormpy.simulation.recording import Signal, find_signals
+from cstormpy.simulation.recording import Signal, find_signals, unknown_port
 from cstormpy.simulation.wiring import declared_width, port_numbers
 
 _NAMED = re.compile(r"(?P<block>.+)\.(?P<port>[^.\[\]]+)$")
@@ -129,5 +128,5 @@ def _input_port(bd: Any, item: Any, what: str) -> tuple[Any, int] | None:
     if match["port"] in outputs:
         return None
     if match["port"] not in inputs:
-        raise unknown_name(f"{what}: port of block {block.name!r}", match["port"], [*inputs, *outputs])
+        raise unknown_port(f"{what}: port of block {block.name!r}", match["port"], [*inputs, *outputs], block.name)
     return block, inputs.index(match["port"])

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
-from cstormpy.errors import DiagramError, InvalidValue
+from cstormpy.errors import DiagramError, InvalidValue, NonFinite
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
@@ -180,7 +180,14 @@ class _Ticking:
             return np.eye(size - self.m, size)
         block = np.zeros((size, size))
         block[: self.n] = self._slopes([])[3]
-        return expm(block * span)[: size - self.m]
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = expm(block * span)[: size - self.m]
+        if not np.isfinite(found).all():
+            raise NonFinite(
+                f"linearize: within a period, at t = {self.t:.9g}, a disturbance grows beyond all numbers; "
+                "give x= where the slopes are not as steep"
+            )
+        return found
 
     def _slopes(self, live: list[Any]) -> tuple[Array, Array, Array, Array]:
         """Return all signals and the rates where some clocks tick, and the derivatives of both to (x, z, u)."""
@@ -195,9 +202,14 @@ class _Ticking:
         return out, rate, dout[:, : n + nz + m], drate[:, : n + nz + m]
 
     def _kept(self, total: Array, y: Array) -> NDArray[np.intp]:
-        """Return which of (x, z) are states: all but what is held and written anew before it is used."""
+        """Return which of (x, z) are states: all but what is held and written anew before it is used.
+
+        A count, or a covariance, which a block has among its states is none either: it is what it is there.
+        """
         program, n = self.model.program, self.n
         flags = {n + place for place in program.flags.values()}
+        for b, part in program.sampled:
+            flags.update(range(n + part.start, n + part.stop)[getattr(b, "aside", slice(0))])
         held = {n + k for _, part in program.held for k in range(part.start, part.stop)}
         used = np.any(total != 0.0, axis=0) | np.any(y != 0.0, axis=0)
         return np.array([k for k in range(n + self.nz) if k not in flags and (k not in held or used[k])], dtype=np.intp)

@@ -342,7 +342,8 @@ class _Search:
         driven = self.bounded.driven(self.look(whole), whole)
         begins = [np.where(np.isin(np.arange(whole.size), every), driven, whole)]
         if self._only_states:
-            begins.append(_settled(self.look, whole, self.wanted, self.bounded, self.reached * self.sizes))
+            limits = (self.reached * self.sizes)[: self.wanted.rates.size]
+            begins.append(_settled(self.look, whole, self.wanted, self.bounded, limits))
         for begin in begins:
             if not np.array_equal(begin, whole) and np.isfinite(self._residual(begin, every)).all():
                 settled, done = self._go(begin, every, "exact")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.reporting import called
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -135,7 +136,7 @@ def _nearest(name: str, values: NDArray[Any], wanted: Any) -> int:
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         return f"[{', '.join(map(_short, value))}]"
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else called(value) or str(value)
 
 
 def _lines(plot: Axes, sweep: Sweep, axis: str, columns: Array, names: list[str]) -> None:

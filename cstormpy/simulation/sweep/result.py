@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, UnknownName, unknown_name
 from cstormpy.file_writer import file_path, write_text
+from cstormpy.reporting import called
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.files import header, line, read_lines
 from cstormpy.simulation.sweep.measures import VALUE
@@ -188,7 +189,7 @@ def _alike(records: dict[int, Record]) -> dict[int, Record]:
 def _span(values: NDArray[Any]) -> str:
     """Return from where to where values go."""
     if values.dtype.kind not in "biuf":
-        return ", ".join(str(v) for v in values[:6]) + (", …" if len(values) > 6 else "")
+        return ", ".join(called(v) or str(v) for v in values[:6]) + (", …" if len(values) > 6 else "")
     finite = values[np.isfinite(values)]
     if not finite.size:
         return "nothing finite"

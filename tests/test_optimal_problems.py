@@ -35,7 +35,7 @@ from cstormpy.optimal import (
 from cstormpy.optimal.blas import _libraries, one_thread
 from cstormpy.optimal.ipopt import has_ipopt
 from cstormpy.optimal.solving import carried
-from cstormpy.trajectory import minimum_jerk, uniform_knots
+from cstormpy.trajectory import BSpline, minimum_jerk, uniform_knots
 
 UP = math.pi / 2
 needs_ipopt = pytest.mark.skipif(not has_ipopt(), reason="cyipopt is not installed")
@@ -457,6 +457,17 @@ def test_a_motion_of_all_joints_is_a_guess_of_the_torques_that_make_it():
     even = problem.replace(guess=found.motion, knots=uniform_knots(problem.options.points, problem.degree))
     assert_close(even.guess, again.guess, 1e-12)  # knots beyond the ends stand at them; the torques were asked there
     assert again.programme().cost(again.first_guess()) == pytest.approx(found.cost, rel=1e-6)
+
+
+def test_control_points_of_knots_beyond_the_ends_are_a_guess_of_their_spline():
+    """They were taken for those of the knots moved to the ends: another motion, by 0.26 rad at the end."""
+    knots, points, t = uniform_knots(8, 3), np.linspace(0.0, 1.0, 8)[:, None] ** 2, np.linspace(0.0, 1.0, 9)
+    options = {"duration": 2.0, "start": None, "objective": Effort(), "points": 8}
+    problem = Problem("pendulum", **options, knots=knots, guess=points)
+    spline = problem.transcription.spline(problem.first_guess())
+    again = problem.replace(guess=spline.control_points)  # those of the knots that the problem has
+    for each in (problem, again, again.replace(spread=1.0), problem.replace(points=10, knots=None)):
+        assert_close(each.transcription.spline(each.first_guess())(2.0 * t), BSpline(knots, points)(t), 1e-12)
 
 
 def test_blas_has_one_thread_within_the_block_and_as_many_as_before_after_it():

@@ -387,14 +387,15 @@ class Phases(Law):
 def test_phases_that_are_none_are_told_with_the_law(engine):
     """They ended in errors of int(), float() and of lists, in a phase from the end, or in no phase at all."""
     sim = simulation(engine)
-    for after in (2, "then", -1, 0.5, None):
+    for after in (2, "then", -1, 0.5, None, np.nan):
         found = sim.run(controlled(sim, Phases(after)), T=0.1)
         assert found.status == "failed" and 0.04 < found.t[-1] <= 0.05
         said = f"law 'mine': mode: expected the number of its phase, 0 (first) or 1 (then), got {after!r}"
         assert f"event handler at t = 0.05: {said}" in found.message and found.state.memory["controller"]["phases"] == [
             0.0
         ]
-    for after in (1, 1.0, True, np.int64(1)):
+    # a bool of NumPy, as qd[1] > 0 is, was refused once
+    for after in (1, 1.0, True, np.int64(1), np.bool_(True), np.float32(1.0), np.array(1.0)):
         found = sim.run(controlled(sim, Phases(after)), T=0.1, watch=["controller.phase"])
         assert found.status == "finished" and found.signal("controller.phase")[-1] == 1.0
     for margin, said in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,14 +42,12 @@ def refuse_phases(name: str, law: Law) -> None:
 def refuse_mode(name: str, law: Law, before: int) -> None:
     """Refuse a mode that is the number of no phase of a law, which is left in the one before.
 
-    One as a float, or a bool, becomes a whole number.
+    One as a float, or a bool, of NumPy too, becomes a whole number.
     """
     mode: Any = law.mode
-    try:
-        number = int(mode) if isinstance(mode, float) and mode.is_integer() else operator.index(mode)
-    except TypeError:
-        number = -1
-    if not 0 <= number < len(law.modes):
+    value = np.asarray(mode) if is_single(mode) else np.empty(0)
+    number = int(value) if value.dtype.kind in "biuf" and value.ndim == 0 and abs(value) < len(law.modes) else -1
+    if number < 0 or number != value:
         law.mode = before
         known = " or ".join(f"{k} ({phase})" if phase else f"{k}" for k, phase in enumerate(law.modes))
         raise InvalidValue(f"law {name!r}: mode: expected the number of its phase, {known}, got {shown(mode)}")

@@ -46,8 +46,8 @@ GAIN = 1e-10
 SMALL = 1e-4
 #: The damping at first, and by what it grows and shrinks.
 DAMPING, GROWS, SHRINKS = 1e-3, 4.0, 0.2
-#: Of so many stretches for each number, or more, the scatter is looked at.
-MANY = 5
+#: Of so many stretches, and so many for each number, the scatter is looked at.
+FEWEST, FOR_EACH = 5, 2
 #: Noise of a signal below this part of its size is rounding.
 QUIET = 1e-9
 #: A singular value below this part of the greatest is zero, and so is what is left of a direction.
@@ -418,13 +418,17 @@ class _Search:
         """Return by how much standard errors are greater than those of noise that is another one in each row, (P,).
 
         Noise of torques moves all rows that follow within a stretch; stretches differ by themselves. What each of them
-        would change of the numbers tells how much these scatter (the clustered covariance of Liang and Zeger 1986).
+        would change of the numbers, with what the fit has taken of its residuals put back, tells how much these scatter
+        (the clustered covariance CR2 of Bell and McCaffrey 2002).
         """
         count, size = len(self.stretches.t), J.shape[1]
-        if count < MANY * size:
+        if count < max(FEWEST, FOR_EACH * size):
             return np.ones(size)
-        each = np.einsum("slp,sl->sp", J.reshape(count, -1, size), r.reshape(count, -1)) @ half @ half.T
-        scatter, white = (each**2).sum(axis=0) * count / (count - size), (half**2).sum(axis=1)
+        each = J.reshape(count, -1, size) @ half
+        shown, ways = np.linalg.eigh(np.eye(half.shape[1]) - np.swapaxes(each, 1, 2) @ each)
+        pulls = np.einsum("skj,slk,sl->sj", ways, each, r.reshape(count, -1)) / np.sqrt(np.maximum(shown, RANK))
+        changes = np.einsum("skj,sj->sk", ways, pulls) @ half.T
+        scatter, white = (changes**2).sum(axis=0), (half**2).sum(axis=1)
         return np.sqrt(np.maximum(scatter / np.where(white > 0.0, white, 1.0), 1.0))
 
     def _mechanism(self) -> Mechanism:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -209,8 +209,7 @@ class Problem(metaclass=ArgumentNames):
         mech = options.pop("mech", self.mech)
         given = self.options.guess
         if given is not None and not isinstance(given, BSpline) and options.keys() & {"points", "knots", "degree"}:
-            curve = phase_curve(self.knots, self.degree, self.setup.width)
-            options = {"guess": curve.replace(control_points=self.guess), **options}
+            options = {"guess": phase_curve(self.knots, self.degree, self.setup.width, self.guess), **options}
         return Problem(mech, **{**self.options.__dict__, **options})
 
     def __reduce__(self) -> Any:
@@ -286,6 +285,9 @@ class Problem(metaclass=ArgumentNames):
         if o.box is not None:
             checks.positive(o.box, "box")
         self.guess = read_guess(o.guess, self)
+        if o.knots is not None:  # moved, and control points with them
+            points = o.guess if isinstance(o.guess, BSpline) else self.guess
+            self.options = replace(o, knots=self.knots, guess=points)
 
     @property
     def on_splines(self) -> NDArray[np.bool_]:

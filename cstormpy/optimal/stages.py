@@ -123,7 +123,10 @@ def read_guess(guess: Any, problem: Problem) -> Array | None:
         return followed(_with_torques(guess, problem), problem, m)
     if isinstance(guess, str):
         raise InvalidType(f"guess: expected a BSpline or control points, got the text {guess!r}")
-    return finite_array(guess, "guess", (m, n), "control points of the joints on splines")
+    points = finite_array(guess, "guess", (m, n), "control points of the joints on splines")
+    knots = problem.options.knots
+    # of knots beyond the ends, which the problem moves there, they are others of the same spline
+    return points if knots is None else followed(phase_curve(knots, problem.degree, n, points), problem, m)
 
 
 def _with_torques(curve: BSpline, problem: Problem) -> BSpline:

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.errors import InvalidValue
 from cstormpy.optimal.samples import TIMES, Array, Parts, Places, Samples
@@ -124,9 +124,9 @@ def greville(knots: Array, degree: int) -> Array:
     return np.asarray(np.lib.stride_tricks.sliding_window_view(knots[1:-1], degree).mean(axis=1))
 
 
-def phase_curve(knots: Array, degree: int, n: int) -> BSpline:
-    """Return the curve that rests at zero."""
-    return BSpline(knots, np.zeros((knots.size - degree - 1, n)), degree=degree)
+def phase_curve(knots: ArrayLike, degree: int, n: int, points: Array | None = None) -> BSpline:
+    """Return the curve of n joints that has some control points, or rests at zero."""
+    return BSpline(knots, np.zeros((np.size(knots) - degree - 1, n)) if points is None else points, degree=degree)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ from closed_states import state
 from closeness import assert_close
 
 import cstormpy as cs
-from cstormpy.dynamics.lines import BATCH
 from cstormpy.loops import assembly, closure, loop_lines
 from cstormpy.loops import lines as closed_lines
 from cstormpy.loops.assembly import shut
@@ -145,8 +144,8 @@ def test_chains_in_machine_code_are_those_by_numbers(name):
     for asked in (mech, longer):
         chains = closure.chains_of(asked)
         line = loop_lines._line(asked, chains)
-        line.batch_caller(numbers_of(asked), BATCH)
-        line.caller(numbers_of(asked), True)
+        line.batch_caller(numbers_of(asked), 10**6)
+        line.caller(numbers_of(asked), False, 10**6)
         for count in (1, 3, 40):
             q = rng.normal(size=(count, asked.n))
             found, want = chains_in(asked, chains, q), chains_at(asked.tree, chains, q)
@@ -157,6 +156,19 @@ def test_chains_in_machine_code_are_those_by_numbers(name):
         assert ("chains", "one") in asked.memo and ("chains", "rows") in asked.memo
     if loop.pose_a[0, 3]:  # a zero folds
         assert mech.memo["chain line"] is longer.memo["chain line"]
+
+
+def test_chains_are_not_built_before_they_pay(monkeypatch):
+    """300 rows of a loop of 24 joints, of a millisecond, waited for two seconds of building; so did 40 one by one."""
+    tree = library.chain(24)
+    mech = tree.replace(loops=[cs.Loop(tree.links[-1].name, None, None, [1.0, 0.0, 0.0], "position")])
+    monkeypatch.setattr(loop_lines, "is_kept", lambda *_: False)
+    monkeypatch.setattr(loop_lines, "_lines", {})
+    q, chains = np.random.default_rng(0).normal(size=(300, mech.n)), closure.chains_of(mech)
+    chains_in(mech, chains, q)
+    for row in q[:100]:
+        chains_in(mech, chains, row[None])
+    assert ("chains", "rows") not in mech.memo and ("chains", "one") not in mech.memo
 
 
 def test_a_projection_in_machine_code_is_that_by_numbers():

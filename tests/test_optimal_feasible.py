@@ -250,3 +250,20 @@ def test_what_cannot_be_refined_is_answered_all_the_same(monkeypatch):
     solution = arm(constraints=[DISC]).solve()
     assert not solution.feasible and not solution.converged
     assert solution.reason.startswith("infeasible: disc is missed by") and "cannot follow" in solution.reason
+
+
+def test_a_converged_answer_is_not_given_up_for_one_beside_the_constraints():
+    """A tolerance of 1e-5 leaves 2e-6: a point on the way at 9e-5, of a lower cost, was taken, as not converged."""
+
+    class OfNumbers:
+        """Cost and violation are the variables."""
+
+        def cost(self, x):
+            return x[0]
+
+        def violation(self, x):
+            return x[1]
+
+    best = starts.Outcome(0, np.array([1.0, 9e-5]), 1.0, np.inf, True, "converged", sampled=9e-5)
+    starts._settle(OfNumbers(), np.array([1.1, 2e-6]), best)
+    assert best.converged and best.cost == 1.1

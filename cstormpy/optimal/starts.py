@@ -281,10 +281,8 @@ class _Run:
         best.not_finite += programme.not_finite
 
     def _consider(self, x: Array) -> Outcome:
-        programme, best = self.programme, self.outcome
-        here = Outcome(
-            best.start, np.array(x), programme.cost(x), np.inf, False, "", programme.violation(x), best.feasibility
-        )
+        best = self.outcome
+        here = _at(self.programme, x, best)
         if here.sampled_rank < best.sampled_rank:
             best.x, best.cost, best.sampled = here.x, here.cost, here.sampled
         return here
@@ -310,10 +308,8 @@ def _at(programme: Programme, x: Array, best: Outcome) -> Outcome:
 
 def _settle(programme: Programme, x: Array, best: Outcome) -> None:
     """Take the solver's answer, unless a point on its way was better."""
-    last = Outcome(
-        best.start, np.array(x), programme.cost(x), np.inf, False, "", programme.violation(x), best.feasibility
-    )
-    if last.sampled_rank <= best.sampled_rank or (last.sampled <= KEPT and best.converged):
+    last = _at(programme, x, best)
+    if last.sampled_rank <= best.sampled_rank or (last.is_kept and best.converged):
         best.x, best.cost, best.sampled = last.x, last.cost, last.sampled
         best.history.append((best.cost, best.sampled))
     else:

@@ -140,8 +140,8 @@ class Freedoms:
             q[:, self.dependent] -= solved(A_d, off[..., None])[..., 0]
             lost |= ~(np.abs(q - begin) <= 2.0 * FAR * self.units).all(axis=1)
             q[lost] = begin[lost]
-        beside = (np.abs(q - begin) <= FAR * self.units).all(axis=1)
-        return q, ~lost & (gap <= CLOSED) & beside & (self.volumes(q) / self.volume > WALL)
+        shut = ~lost & (gap <= CLOSED) & (np.abs(q - begin) <= FAR * self.units).all(axis=1)
+        return q, shut & (self.volumes(np.where(shut[:, None], q, self.posture)) / self.volume > WALL)
 
     def following(self, path: Array, near: Array | None) -> Array | None:
         """Return the postures (N, n) that follow one another as the independent joints go along a path (N, f).

@@ -120,7 +120,7 @@ class LawSet:
         self.blend = blend
         self.limit = None if limit is None else _limits(limit, motors)
         self.active: Any = 0 if first is None else self.number(first)
-        self._looked_at: set[int] = set()  # laws whose margin was seen to be a number
+        self._looked_at: frozenset[int] = frozenset()  # laws whose margin was seen to be a number
         self.since = self.until = 0.0
         self.step: Array = np.zeros(len(motors))
 
@@ -209,7 +209,7 @@ class LawSet:
             refuse_mode(self.names[k], self._each[k], before)
             if k not in self._looked_at:
                 refuse_margin(self.names[k], self._each[k], t, q, qd)
-                self._looked_at.add(k)
+                self._looked_at = self._looked_at | {k}
 
     def _switch(self, k: int, t: float, q: Array, qd: Array) -> None:
         before = self._each[k].mode

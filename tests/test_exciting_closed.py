@@ -291,7 +291,7 @@ def test_without_a_start_it_begins_where_the_motors_hold_it():
 def test_the_search_does_not_end_where_it_begins(limits):
     """The first steps went to where the joints that follow have many times their limits, and there was no way back.
 
-    Where the line search ends, at the last digits, goes with the processor: limits may be missed by a little, as is told.
+    Where the line search ends goes with the processor: limits may be missed by a little, as is told.
     """
     found = exciting_motion(library.five_bar(), duration=3.0, limits=limits, seed=1, progress=False)
     assert found.solution.violation < 0.01, found.solution.reason

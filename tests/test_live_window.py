@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from live_windows import LEFT, Simulation, control, frame, menu_of, tile
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QColor, QFontMetrics
+from PySide6.QtGui import QColor, QFontMetrics, QFontMetricsF
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
 
@@ -92,6 +92,21 @@ def test_the_times_along_the_bar_of_a_run_that_begins_late_differ(opened):
     for bar.begin, bar.end, first in ((0.0, 4.0, "0 0.5 1"), (12000.0, 12001.0, "12000 12000.1 12000.2")):
         texts = [text for _, text in bar.ticks()]
         assert texts[:3] == first.split() and len({*texts}) == len(texts)
+
+
+@pytest.mark.parametrize("width", [240, 700, 1400])
+@pytest.mark.parametrize("span", [(0.0, 4.0), (12000.0, 12001.0), (123456.5, 123457.0), (1e-7, 3e-7)])
+def test_the_times_along_the_bar_stand_apart(opened, width, span):
+    """As they are painted, those at the ends within the bar; "123456.5" stood on "123456.55"."""
+    bar = opened[0].time_bar
+    bar.begin, bar.end = span
+    bar.resize(width, 34)
+    metrics, right = QFontMetricsF(theme.plot_font()), 0.0
+    for t, text in bar.ticks():
+        wide = metrics.horizontalAdvance(text)
+        left = min(max(bar.place(t) - 0.5 * wide, 2.0), width - wide - 2.0)
+        assert left > right, text
+        right = left + wide
 
 
 def test_a_pace_of_its_own_is_shown(opened):

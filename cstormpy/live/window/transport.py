@@ -5,7 +5,18 @@ from __future__ import annotations
 import math
 
 from PySide6.QtCore import QMargins, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QIcon, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPixmap, QPolygonF, QResizeEvent
+from PySide6.QtGui import (
+    QColor,
+    QFontMetricsF,
+    QIcon,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPixmap,
+    QPolygonF,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
 from cstormpy.live.window import theme
@@ -25,7 +36,8 @@ PACES: tuple[tuple[str, float | None], ...] = (
 )
 
 
-_MOST_TICKS = 14
+_MOST_TICKS, _APART = 14, 1.6
+"""Most times that are written along the bar; how far they are apart at least, in widths of the widest."""
 _NARROWEST, _WITH_TEXTS = 380, 860
 """Pixels of width of the row of buttons at least, and from which on their texts have room."""
 
@@ -165,8 +177,20 @@ class TimeBar(QWidget):
         return min(max(t, self.begin), self.newest)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return round times along the bar, and how each is written, with digits that tell it from the next one."""
-        step = round_step((self.end - self.begin) / _MOST_TICKS)
+        """Return round times along the bar, as many as there is room for, and how each is written.
+
+        The digits tell it from the next one.
+        """
+        metrics = QFontMetricsF(theme.plot_font())
+        for most in range(_MOST_TICKS, 0, -1):
+            found = self._ticks(most)
+            room = self.place(found[1][0]) - self.place(found[0][0]) if len(found) > 1 else math.inf
+            if room >= _APART * max((metrics.horizontalAdvance(text) for _, text in found), default=0.0):
+                break
+        return found
+
+    def _ticks(self, most: int) -> list[tuple[float, str]]:
+        step = round_step((self.end - self.begin) / most)
         first, last = math.ceil(self.begin / step - 1e-9), math.floor(self.end / step + 1e-9)
         digits = max(4, len(str(max(abs(first), abs(last)))) + 1)
         return [(k * step, f"{k * step:.{digits}g}") for k in range(first, last + 1)]

@@ -107,6 +107,33 @@ class Ported:
         parameters[name](self, name, newvalue)
 
 
+class NamedStates(Ported):
+    """Base of blocks whose states have names of their own, unless their user named them."""
+
+    _names_own_states = False
+
+    def names_of_states(self) -> Sequence[str]:
+        """Return the names of the states, which stand behind that of the block.
+
+        With a point before them where they are signals too, as "plant.elbow.q"; else with a colon, as bdsim's.
+        """
+        raise NotImplementedError
+
+    def _begin_names(self) -> None:
+        """Name the states of the block that is being made, unless its user did."""
+        self._names_own_states = self._state_names is None  # type: ignore[has-type]
+        self._name_states()
+
+    def _name_states(self) -> None:
+        if self._names_own_states:
+            self._state_names = [f"{label(self)}{name}" for name in self.names_of_states()]
+
+    def check(self) -> None:
+        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
+        super().check()  # type: ignore[misc]
+        self._name_states()
+
+
 class Mechanical(Ported):
     """Base of all blocks around a mechanism: the mechanism as a tunable, widths, and errors that name the port."""
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cstormpy.arguments import entries, one_of, option
 from cstormpy.arrays import Array
 from cstormpy.blocks import _ports as ports
-from cstormpy.blocks._bases import Mechanical
+from cstormpy.blocks._bases import Mechanical, NamedStates
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._switching import Switching
 from cstormpy.errors import InvalidType, InvalidValue, UnknownAttribute, shown
@@ -137,29 +137,15 @@ class DriveSet:
             )
 
 
-class Driven(Mechanical):
+class Driven(NamedStates, Mechanical):
     """A block of the hybrid dynamics of a mechanism that is in one of several drives."""
 
     _drives: DriveSet
     _drive: ports.Drive
-    _names_own_states = False
 
-    def _begin_names(self) -> None:
-        """Name the states of the block that is being made, unless its user did."""
-        self._names_own_states = self._state_names is None
-        self._name_states()
-
-    def _name_states(self) -> None:
-        if self._names_own_states:
-            self.state_names([f"{ports.label(self)}.{name}" for name in self._names_of_states()])  # type: ignore[arg-type]
-
-    def _names_of_states(self) -> list[str]:
-        return [f"{joint}.{kind}" for kind in ("q", "qd") for joint in self._mech.names]
-
-    def check(self) -> None:
-        """Name the states once more: the block may have entered its diagram, or a subsystem another, by now."""
-        super().check()  # type: ignore[misc]
-        self._name_states()
+    def names_of_states(self) -> list[str]:
+        """Return the names of the states, joint by joint."""
+        return ports.names_of_motion(self._mech)
 
     def _chosen(self, u: Sequence[Any]) -> Any:
         """Return what the signal that chooses a drive says."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from bdsim.blockdiagram import BlockDiagram
-from bdsim.components import Block, Clock, Plug, SinkBlock, SourceBlock, _fixname
+from bdsim.components import Block, Clock, Plug, SampledBlock, SinkBlock, SourceBlock
 from numpy.typing import NDArray
 
 from cstormpy import arrays
@@ -20,6 +19,7 @@ from cstormpy.dynamics.loads import Wrenches
 from cstormpy.errors import DiagramError, InvalidType, InvalidValue, NonFinite, ShapeError, shown, unknown_name
 from cstormpy.graph.arrays import as_numbers, zeros
 from cstormpy.mechanism import Mechanism
+from cstormpy.simulation.given_names import as_bdsim_writes, given_names
 
 #: Of a vector, of a matrix, or left open.
 Width = int | tuple[int, ...] | None
@@ -49,6 +49,11 @@ _SHOWN = 8
 def label(block: Any) -> str:
     """Return what messages call a block: its name, or its type while it is in no diagram."""
     return block.name or str(block.type)
+
+
+def names_of_motion(mech: Mechanism) -> list[str]:
+    """Return the names of a mechanism's states, joint by joint, as ".elbow.q"."""
+    return [f".{joint}.{kind}" for kind in ("q", "qd") for joint in mech.names]
 
 
 def port_label(block: Block, port: int) -> str:
@@ -339,10 +344,12 @@ def options(
     made = {**blockargs}
     ports = {"inames": inputs, "onames": outputs}
     for key, names in ports.items():
-        made[key] = list(names if made.get(key) is None else _names(made[key], key, len(names)))
+        made[key] = list(names if made.get(key) is None else given_names(made[key], key, len(names)))
     _check_port_names(cls, made["inames"], made["onames"])
     if made.get("snames") is not None:
-        made["snames"] = _names(made["snames"], "snames", states)
+        if issubclass(cls, SampledBlock):
+            raise InvalidType(f"snames: those of a sampled block are its diagram's, as in bd.{cls.__name__.upper()}(…)")
+        made["snames"] = given_names(made["snames"], "snames", states)
     _check_wiring(made, len(inputs))
     if not issubclass(cls, SourceBlock):
         made["nin"] = len(inputs)
@@ -361,31 +368,13 @@ def _check_place(blockargs: dict[str, Any]) -> None:
     if bd is not None and not isinstance(bd, BlockDiagram):
         raise InvalidType(f"bd: expected a block diagram of bdsim, got {shown(bd)}")
     if name is not None:
-        known = _as_bdsim_writes(name)
+        known = as_bdsim_writes(name)
         if not known:
             raise InvalidValue(f"name: nothing is left of {name!r} once bdsim has taken out what LaTeX would read")
         if bd is not None and known in bd.blocknames:
             raise InvalidValue(f"name: the diagram already has a block {known!r}; give another name")
     if pos is not None and (not isinstance(pos, (tuple, list)) or len(pos) != 2):
         raise InvalidType(f"pos: expected (x, y), got {shown(pos)}")
-
-
-def _names(value: Any, key: str, count: int) -> list[str]:
-    if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) and name for name in value):
-        raise InvalidType(f"{key}: expected a list of names, got {shown(value)}")
-    if len(value) != count:
-        raise InvalidValue(f"{key}: expected {count} name{'s'[: count != 1]}, got {len(value)}")
-    names = [_as_bdsim_writes(name) for name in value]
-    if len(set(names)) < len(names) or not all(names):
-        raise InvalidValue(f"{key}: a name is empty or occurs twice in {', '.join(names)}")
-    return names
-
-
-def _as_bdsim_writes(name: str) -> str:
-    r"""Return a name without the characters that bdsim takes out of it, $ \ { } ^, and normalised as Python does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return str(_fixname(name))
 
 
 def _check_port_names(cls: type[Block], inames: Sequence[str], onames: Sequence[str]) -> None:

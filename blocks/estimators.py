@@ -26,7 +26,7 @@ from cstormpy.signals.systems import linear_rate, state_space
 from cstormpy.trajectory.checks import finite_array
 
 
-class _Estimator(bases.Ported):
+class _Estimator(bases.NamedStates):
     """Base of both filters: estimate and covariance as states, and a measurement that corrects them."""
 
     nin = 2
@@ -41,6 +41,15 @@ class _Estimator(bases.Ported):
     def aside(self) -> slice:
         """Which states are none of a linear model: the covariance, which counts as what it is at the point."""
         return slice(self._size, None)
+
+    def names_of_states(self) -> list[str]:
+        """Return the names of the states: those of the estimate, of its covariance, and whether it has begun."""
+        n, count = self._size, self.ndstates  # type: ignore[attr-defined]
+        covariance = [f":P[{i},{j}]" for i in range(n) for j in range(n)]
+        return [*self._names_of_estimate(), *covariance, ":begun"][:count]
+
+    def _names_of_estimate(self) -> list[str]:
+        return [f":x[{k}]" for k in range(self._size)]
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the estimate."""
@@ -283,6 +292,9 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         self.C, self.Q, self.R = c, noise, error
         self._widths = (len(self._driven), len(c)) if driven else (len(c),), (2 * n,)
         self._begin(mechanism, "mech")
+
+    def _names_of_estimate(self) -> list[str]:
+        return [f":{name[1:]}" for name in ports.names_of_motion(self._mech)]
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
         mech, h, ahead = self._mech, self.T / self._substeps, estimate

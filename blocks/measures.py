@@ -15,7 +15,7 @@ from cstormpy.control.effort import effort_rate, weights
 from cstormpy.errors import DiagramError, ShapeError, shown
 
 
-class Effort(bases.Ported, ContinuousBlock):
+class Effort(bases.NamedStates, ContinuousBlock):
     r"""The running integral of half the squared norm of torques.
 
     :states: 1
@@ -56,8 +56,11 @@ class Effort(bases.Ported, ContinuousBlock):
         super().__init__(nstates=1, **ports.options(type(self), blockargs, states=1))
         self._x0, self._weight = np.array([begin]), w
         self.add_param("weight")
-        if self._state_names is None:
-            self.state_names([f"{ports.label(self)}.effort"])
+        self._begin_names()
+
+    def names_of_states(self) -> list[str]:
+        """Return the name of the state."""
+        return [".effort"]
 
     @property
     def weight(self) -> Array:

@@ -23,28 +23,33 @@ from cstormpy.trajectory.checks import finite_array
 _TUNED = ("P", "I", "D", "N", "b", "c", "low", "high", "tracking")
 
 
-class _Controller:
+class _Controller(bases.NamedStates):
     """Base of both controllers: gains, checked, and signals of one width."""
 
     nin = 2
     nout = 1
     inlabels = ("reference", "measured")
     outlabels = ("control",)
+    #: What its states are of each number.
+    _kinds: tuple[str, ...]
     _single: bool
     _n: int
 
-    def _make(
-        self, gains: dict[str, Any], n: int | None, each: int, x0: Any, blockargs: dict[str, Any], *clock: Any
-    ) -> None:
-        """Make the block of so many states for each number that is controlled."""
+    def _make(self, gains: dict[str, Any], n: int | None, x0: Any, blockargs: dict[str, Any], *clock: Any) -> None:
         self._single, self._n = n is None, n or 1
-        made = ports.options(type(self), blockargs, states=each * self._n)  # type: ignore[type-var]
-        first = np.zeros(each * self._n) if x0 is None else finite_array(x0, "x0", (each * self._n,))
+        size = len(self._kinds) * self._n
+        made = ports.options(type(self), blockargs, states=size)  # type: ignore[type-var]
+        first = np.zeros(size) if x0 is None else finite_array(x0, "x0", (size,))
         super().__init__(*clock, x0=first, feedthrough=True, **made)  # type: ignore[call-arg]
         self._widths = (self._n, self._n), (self._n,)
         for name in _TUNED:
             setattr(self, name, gains[name])
             self.add_param(name)  # type: ignore[attr-defined]
+
+    def names_of_states(self) -> list[str]:
+        """Return the names of the states, kind by kind."""
+        ends = [""] if self._single else [f"[{k}]" for k in range(self._n)]
+        return [f":{kind}{end}" for kind in self._kinds for end in ends]
 
     @property
     def _gains(self) -> dict[str, Any]:
@@ -93,6 +98,7 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
     """
 
     _by_states = True
+    _kinds = ("integral", "filter")
 
     def __init__(
         self,
@@ -139,7 +145,8 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         """
         count = None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
-        self._make(gains, count, 2, x0, blockargs)
+        self._make(gains, count, x0, blockargs)
+        self._begin_names()
 
     def deriv(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the rates of the integral and of the filter."""
@@ -157,7 +164,7 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         return beside(self._parts(u, x[0])[0], (self.low, self.high)[which // SHARES], which % SHARES)
 
 
-class DiscretePID(_Controller, bases.Ported, SampledBlock):
+class DiscretePID(_Controller, SampledBlock):
     r"""A sampled PID controller with a filtered derivative, limits, and no windup.
 
     :states: 3N
@@ -181,6 +188,8 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
 
     :seealso: :class:`PIDController`
     """
+
+    _kinds = ("integral", "derivative", "difference")
 
     def __init__(
         self,
@@ -232,7 +241,7 @@ class DiscretePID(_Controller, bases.Ported, SampledBlock):
         ticks, count = ports.clock(clock), None if n is None else whole_number(n, "n", 1, 64)
         gains = _gains(count, P=P, I=I, D=D, N=N, low=low, high=high, tracking=tracking, b=b, c=c)
         gains["tracking"] = np.maximum(gains["tracking"], ticks.T)
-        self._make(gains, count, 3, x0, blockargs, ticks)
+        self._make(gains, count, x0, blockargs, ticks)
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the integral, the derivative part, and what it was of."""

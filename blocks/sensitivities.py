@@ -308,10 +308,11 @@ class Variation(_Derivatives, ContinuousBlock):
     #: 1 until the derivatives have followed the plant into the drive that locks joints as the run begins.
     _entering = 0.0
 
-    def _names_of_states(self) -> list[str]:
+    def names_of_states(self) -> list[str]:
+        """Return the names of the states: of each of the plant's, by each number."""
         of_numbers = self.components or [f"dp[{j}]" for j in range(self._p)]
         columns = [*(f"dx0[{j}]" for j in range(self._followed)), *of_numbers]
-        return [f"{row}/{column}" for row in super()._names_of_states() for column in columns]
+        return [f"{row}/{column}" for row in super().names_of_states() for column in columns]
 
     def start(self, simstate: Any) -> None:
         """Begin a run; let it carry the derivatives along where the plant exchanges a rotation vector."""

@@ -52,7 +52,7 @@ def test_a_loop_is_that_of_its_parts():
     control = np.hstack([-0.4 * first, [[0.24]]])  # of (x, ξ)
     expected = np.vstack([np.hstack([F, np.zeros((2, 1))]) + G @ control, np.hstack([-first, [[0.6]]])])
     states = list(model.states)
-    assert [name.partition("[")[0] for name in states[2:]] == ["law", "hold"]
+    assert [name.partition(":")[0] for name in states[2:]] == ["law", "hold"]
     np.testing.assert_allclose(model.A[:3, :3], expected, atol=1e-12)
     np.testing.assert_allclose(model.A[:, 3], 0.0, atol=1e-14)  # what the hold had before
     np.testing.assert_allclose(model.B[:3, 0], [*(0.4 * G[:, 0]), 1.0], atol=1e-12)

@@ -21,6 +21,7 @@ from cstormpy.arguments import option, positive
 from cstormpy.arrays import real_number
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
 from cstormpy.simulation.block_maker import BlockMaker
+from cstormpy.simulation.clocks import DiagramClock
 from cstormpy.simulation.given_arguments import GivenArguments, make_block
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
@@ -132,7 +133,10 @@ class WiredDiagram(BlockDiagram):
         name : str, optional
         """
         positive(arg, "clock")
-        return super().clock(arg, option(unit, "clock: unit", ("s", "ms", "Hz")), real_number(offset, "offset"), name)
+        unit, offset = option(unit, "clock: unit", ("s", "ms", "Hz")), real_number(offset, "offset")
+        clock = DiagramClock(arg, unit, offset, name, self)
+        self.clocklist.append(clock)
+        return clock
 
     def compile(
         self,

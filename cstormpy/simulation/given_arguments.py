@@ -9,12 +9,13 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 import numpy as np
-from bdsim.components import Clock
+from bdsim.components import Clock, SampledBlock
 from bdsim.graphics_block import GraphicsBlock
 
 from cstormpy.errors import CstormError, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
+from cstormpy.simulation.given_names import given_names
 
 #: What an attribute is that a block keeps of an argument.
 _PLAIN = (int, float, str, list, tuple, np.ndarray, np.generic)
@@ -39,7 +40,12 @@ def make_block(
     try:
         bound = check_arguments(kind, made, args, named)
         changed = arguments_of(kind, made, bound.signature, args, named)
-        return made(*(args if changed is named else ()), bd=bd, **changed), bound
+        given = args if changed is named else ()
+        if changed.get("snames") is None or not (isinstance(made, type) and issubclass(made, SampledBlock)):
+            return made(*given, bd=bd, **changed), bound
+        block = made(*given, bd=bd, **{**changed, "snames": None})  # bdsim counts the continuous states, of which
+        block._sampled_names = given_names(changed["snames"], "snames", block.ndstates)  # a sampled block has none
+        return block, bound
     except CstormError:
         raise
     except Exception as error:

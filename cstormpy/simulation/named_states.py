@@ -52,6 +52,15 @@ def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
     return state
 
 
+def sampled_names(block: Any) -> list[str]:
+    """Return the names of the states of a sampled block: those that its user gave, its own, or as bdsim makes them."""
+    given: list[str] | None = vars(block).get("_sampled_names")
+    if given is not None:
+        return given
+    name, own = block.name or "", getattr(block, "names_of_states", None)
+    return [f"{name}{each}" for each in own()] if own else [f"{name}:X_{k}" for k in range(block.ndstates)]
+
+
 def continuous_parts(bd: Any) -> list[tuple[Any, list[int]]]:
     """Return the blocks with continuous states, and where these stand in the state vector."""
     blocks = [b for b in bd.blocklist if b.blockclass == "continuous"]

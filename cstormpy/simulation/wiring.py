@@ -16,6 +16,7 @@ from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arrays import as_floats
 from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, shown
+from cstormpy.simulation.clocks import take_clocks
 from cstormpy.simulation.palette import quiet
 
 
@@ -81,8 +82,6 @@ def compile_anew(bd: Any, **options: Any) -> str:
         raise DiagramError(f"diagram {bd.name!r}: has no blocks; make some, as in bd.GAIN(2)")
     _check_ports(bd)
     _check_states(bd)
-    for clock in bd.clocklist:
-        clock.statenames.clear()  # bdsim adds to them at each compilation
     inside = subsystems(bd)
     try:
         with quiet() as printed:
@@ -90,6 +89,7 @@ def compile_anew(bd: Any, **options: Any) -> str:
     except (RuntimeError, AssertionError, ValueError, TypeError) as error:
         raise _explain(bd, error, printed.getvalue()) from error
     remember_subsystems(inside)
+    take_clocks(bd)
     bd.nblocks, bd.nwires = len(bd.blocklist), len(bd.wirelist)
     return printed.getvalue()
 

@@ -20,6 +20,7 @@ from cstormpy.errors import DiagramError, InvalidValue, NonFinite
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.named_states import sampled_names
 from cstormpy.simulation.runner import RunState
 
 #: Times closer than this part of a period are one.
@@ -216,11 +217,7 @@ class _Ticking:
 
     def _names(self, places: NDArray[np.intp]) -> tuple[str, ...]:
         program = self.model.program
-        kinds = ("", program.sampled), (" held", program.held)
-        found = {
-            k: f"{b.name}{held}[{k - part.start}]"
-            for held, parts in kinds
-            for b, part in parts
-            for k in range(part.start, part.stop)
-        }
+        found = {part.start + k: name for b, part in program.sampled for k, name in enumerate(sampled_names(b))}
+        for b, part in program.held:
+            found |= {k: f"{b.name} held[{k - part.start}]" for k in range(part.start, part.stop)}
         return tuple(found[k] for k in places.tolist())

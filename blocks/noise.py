@@ -10,7 +10,7 @@ from bdsim.components import SampledBlock
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import one_of, positive, whole_number
-from cstormpy.arrays import Array, is_single, real_number
+from cstormpy.arrays import Array
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.errors import InvalidType, InvalidValue, shown
@@ -62,8 +62,8 @@ class Noise(bases.Ported, SampledBlock):
     def __init__(
         self,
         clock: Any,
-        std: float | None = None,
-        power: float | None = None,
+        std: ArrayLike | None = None,
+        power: ArrayLike | None = None,
         mean: ArrayLike = 0.0,
         kind: str = "normal",
         bandwidth: float | None = None,
@@ -75,10 +75,10 @@ class Noise(bases.Ported, SampledBlock):
 
         :param clock: when there is a new number
         :type clock: Clock
-        :param std: standard deviation, 1 unless given
-        :type std: float, optional
-        :param power: power spectral density in the place of the deviation [1/Hz]
-        :type power: float, optional
+        :param std: standard deviation, one for all or one for each number, 1 unless given
+        :type std: float or array_like, optional
+        :param power: power spectral density in the place of the deviation [1/Hz], likewise
+        :type power: float or array_like, optional
         :param mean: the mean, one for all or one for each number, defaults to 0.0
         :type mean: float or array_like
         :param kind: how the numbers are distributed, one of: 'normal' [default], 'uniform'
@@ -96,11 +96,14 @@ class Noise(bases.Ported, SampledBlock):
         ticks = ports.clock(clock)
         spread = _deviation(std, power, ticks.T)
         centre, which = ports.numbers(mean, "mean"), one_of(kind, "kind", _KINDS)
-        count = None if n is None and not np.ndim(centre) else whole_number(
-            np.size(centre) if n is None else n, "n", 1, _MOST_CHANNELS
+        given = {"mean": centre, "std" if power is None else "power": spread}
+        sizes = {name: np.size(value) for name, value in given.items() if np.ndim(value)}
+        count = None if n is None and not sizes else whole_number(
+            max(sizes.values()) if n is None else n, "n", 1, _MOST_CHANNELS
         )  # fmt: skip
-        if np.ndim(centre) and np.size(centre) != count:
-            raise InvalidValue(f"mean: expected one number or {count}, got {np.size(centre)}")
+        for name, size in sizes.items():
+            if size != count:
+                raise InvalidValue(f"{name}: expected one number or {count}, got {size}")
         keeps = None if bandwidth is None else _kept(bandwidth, ticks.T)
         own = _seed(seed)
         size = 1 + (count or 1)
@@ -151,17 +154,15 @@ def _seed(value: Any) -> float | None:
     return None if value is None else float(whole_number(whole, "seed", 0, MOST_SEED - 1))
 
 
-def _deviation(std: Any, power: Any, T: float) -> float:
+def _deviation(std: Any, power: Any, T: float) -> Any:
+    """Return the standard deviation, a number or one for each."""
     if std is not None and power is not None:
         raise InvalidType("power: give either std or power, not both")
-    if power is not None:
-        return math.sqrt(positive(power, "power") / T)
-    if std is None:
-        return 1.0
-    spread: float = real_number(std, "std") if is_single(std) else math.nan
-    if not spread >= 0.0:
-        raise InvalidValue(f"std: expected one number that is not negative, got {shown(std)}")
-    return spread
+    name, value = ("std", 1.0 if std is None else std) if power is None else ("power", power)
+    found = ports.numbers(value, name)
+    if np.any(np.asarray(found) < 0.0):
+        raise InvalidValue(f"{name}: expected numbers that are not negative, got {shown(value)}")
+    return found if power is None else np.sqrt(found / T)
 
 
 def _kept(bandwidth: Any, T: float) -> float:

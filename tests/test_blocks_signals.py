@@ -275,6 +275,23 @@ def test_noise_is_that_of_its_counter(noisy):
         np.testing.assert_allclose(short.signal(name), noisy.signal(name)[: len(short.t)], rtol=1e-12)
 
 
+def test_each_channel_of_noise_may_have_a_deviation_of_its_own():
+    sim = simulation("compiled")
+    bd = sim.blockdiagram()
+    clock, std = bd.clock(100, "Hz"), [0.5, 0.0, 3.0]
+    bd.NOISE(clock, std=std, seed=5, name="each")
+    bd.NOISE(clock, power=np.square(std) / 100.0, n=3, seed=5, name="power")
+    bd.NOISE(clock, n=3, seed=5, name="all")
+    for bad, message in (({"std": std, "n": 2}, "std: expected one number or 2, got 3"),
+                         ({"power": std, "mean": [0.0, 1.0]}, "mean: expected one number or 3, got 2")):  # fmt: skip
+        with pytest.raises(InvalidValue, match=message):
+            bd.NOISE(clock, **bad)
+    found = sim.run(bd, T=1.0, watch=["each", "power", "all"])
+    assert found.signal("all").any()
+    for name in ("each", "power"):
+        np.testing.assert_allclose(found.signal(name), found.signal("all") * std, rtol=1e-15)
+
+
 def test_noise_has_the_moments_that_it_says(noisy):
     flat, other = samples(noisy, "flat"), samples(noisy, "other")
     n, deviation = flat.size, math.sqrt(0.04 * 100.0)
@@ -465,7 +482,7 @@ def test_the_gradient_of_a_loop_with_limits():
         (lambda bd, c: bd.BACKLASH(c, -1.0), InvalidValue, "width"),
         (lambda bd, c: bd.RATELIMITER(c, 1.0, 1.0), InvalidValue, "falling: expected a negative rate"),
         (lambda bd, c: bd.RATELIMITER(c, 1.0, [None, []]), InvalidValue, "falling: expected a negative rate"),
-        (lambda bd, c: bd.NOISE(c, std=[None, []]), InvalidValue, "std: expected one number"),
+        (lambda bd, c: bd.NOISE(c, std=[1.0, -1.0]), InvalidValue, "std: expected numbers that are not negative"),
         (lambda bd, c: bd.PULSE(width=1.5), InvalidValue, "width: expected a part of the period"),
         (lambda bd, c: bd.CHIRP(0.0), InvalidValue, "f0"),
         (lambda bd, c: bd.MULTISINE([1.0, 2.0], [1.0, 2.0, 3.0]), InvalidValue, "amplitudes: expected one number or 2"),

@@ -22,6 +22,7 @@ from cstormpy.arrays import real_number
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
 from cstormpy.simulation.block_maker import BlockMaker
 from cstormpy.simulation.clocks import DiagramClock
+from cstormpy.simulation.copies import Twins
 from cstormpy.simulation.given_arguments import GivenArguments, make_block
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
@@ -49,6 +50,13 @@ class WiredDiagram(BlockDiagram):
             setattr(self, kind, self._maker(kind, resolve))
         for kind in {kind for kind in dir(BlockDiagram) if kind.isupper()} - set(kinds):
             setattr(self, kind, functools.partial(_missing, kind))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> WiredDiagram:
+        """Return a copy whose functions name its own blocks."""
+        twins = Twins(self, memo)
+        made: WiredDiagram = super().__deepcopy__(memo)
+        twins.fill()
+        return made
 
     def _maker(self, kind: str, resolve: Callable[[str], Any]) -> Callable[..., Any]:
         """Return what makes one kind of block, whose errors are the block's own and say where."""

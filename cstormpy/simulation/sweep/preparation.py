@@ -19,6 +19,8 @@ from cstormpy.file_writer import file_path
 from cstormpy.mechanism import Mechanism
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.compiled.fingerprints import surrounding
+from cstormpy.simulation.copies import Own, held_functions
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.sweep.axes import Axes, accepted, check_size, check_twice, meant
@@ -42,8 +44,9 @@ def copied(bd: Any, make: Callable[[], Any]) -> Any:
         Where a function that a block holds would be shared, with what it remembers.
     """
     advice = "give the function build(sim, **options) that makes it, so that each worker has its own"
+    own = Own(bd)
     for b in bd.blocklist:
-        shared = _remembered(b)
+        shared = _remembered(b, own)
         if shared is not None:
             raise DiagramError(
                 f"sweep: the diagram cannot be copied for several workers: block {b.name!r} {shared}; {advice}"
@@ -57,45 +60,32 @@ def copied(bd: Any, make: Callable[[], Any]) -> Any:
         raise DiagramError(f"sweep: the diagram cannot be copied for workers: {told}; {advice}") from error
 
 
-def _remembered(block: Any) -> str | None:
+def _remembered(block: Any, own: Own) -> str | None:
     """Say what a block would share with its copy: functions are not copied, nor what they close over."""
-    stack = [v for name, v in vars(block).items() if name not in ("_bd", "bd")]
-    seen: set[int] = {id(block)}
-    while stack:
-        value = stack.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, types.MethodType):
-            stack += [value.__func__, value.__self__]
-        elif isinstance(value, types.FunctionType):
-            name = _changing(value)
-            if name is not None:
-                return f"holds the function {value.__qualname__!r}, whose {name!r} all of them would use"
-        elif isinstance(value, (list, tuple, set)):
-            stack += value
-        elif isinstance(value, dict):
-            stack += value.values()
+    for function in held_functions(block):
+        name = _changing(function, own)
+        if name is not None:
+            return f"holds the function {function.__qualname__!r}, whose {name!r} all of them would use"
     return None
 
 
-def _changing(function: types.FunctionType) -> str | None:
-    """Return the name of what a function remembers from one call to the next, or could."""
+def _changing(function: types.FunctionType, own: Own) -> str | None:
+    """Return the name of what a function remembers from one call to the next, or could, beside blocks."""
     if function.__module__.split(".")[0] in _SHAREABLE:
         return None
     names = function.__code__.co_freevars
-    held = [(name, cell.cell_contents) for name, cell in zip(names, function.__closure__ or (), strict=True)]
+    held = [(names[k], value) for k, value in surrounding(function).items()]
     held += [(name, v) for name, v in (function.__kwdefaults__ or {}).items()]
     given = function.__code__.co_varnames[: function.__code__.co_argcount]
     held += list(zip(reversed(given), reversed(function.__defaults__ or ()), strict=False))
-    return next((name for name, value in held if not _constant(value)), None)
+    return next((name for name, value in held if not (own.is_named_by(value) or _constant(value, own))), None)
 
 
-def _constant(value: Any) -> bool:
+def _constant(value: Any, own: Own) -> bool:
     if isinstance(value, (tuple, frozenset)):
-        return all(_constant(item) for item in value)
+        return all(_constant(item, own) for item in value)
     if isinstance(value, types.FunctionType):
-        return _changing(value) is None
+        return _changing(value, own) is None
     if isinstance(value, np.ndarray):
         return not value.flags.writeable
     plain = (bool, int, float, complex, str, bytes, type(None), np.generic, type, types.ModuleType, Mechanism)

@@ -1,0 +1,171 @@
+"""Copies of diagrams, in which functions of the user name the copies of the blocks that they name.
+
+Python copies no function. One that names blocks of a diagram, as a handler of an event does, would go on writing into
+the blocks of the original where that is copied, for a sweep or to be a subsystem: the copy gets a twin of it.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from bdsim.block import SubsystemBlock
+from bdsim.components import Block, Clock, Plug
+
+from cstormpy.simulation.compiled.fingerprints import codes_within, surrounding
+
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+
+
+def held_functions(block: Any) -> Iterator[types.FunctionType]:
+    """Yield the functions that a block holds, in what it holds of the user too, and those that these read."""
+    stack, seen = [value for name, value in vars(block).items() if name not in ("_bd", "bd")], {id(block)}
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, types.FunctionType):
+            yield value
+            stack += _read(value)
+        elif isinstance(value, types.MethodType):
+            stack += [value.__func__, value.__self__]
+        elif isinstance(value, functools.partial):
+            stack += [value.func, value.args, value.keywords]
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            stack += value
+        elif isinstance(value, dict):
+            stack += value.values()
+        elif _may_hold_functions(value):
+            stack += vars(value).values()
+
+
+def _may_hold_functions(value: Any) -> bool:
+    """Tell whether an object is one of the user's, or a law that is made of his functions."""
+    if isinstance(value, (type, types.ModuleType, Block, Clock, Plug)) or not hasattr(value, "__dict__"):
+        return False
+    module = str(type(value).__module__)
+    return module.startswith("cstormpy.control") or _is_of_user(module)
+
+
+def _is_of_user(module: str) -> bool:
+    path = getattr(sys.modules.get(module), "__file__", None) or ""
+    known = module.partition(".")[0] in ("bdsim", "cstormpy")
+    return not (known or "site-packages" in path or path.startswith(_LIBRARY))
+
+
+def _globals_of(function: types.FunctionType) -> dict[str, Any]:
+    """Return the globals that a function of the user reads, and functions within it."""
+    if not _is_of_user(str(function.__module__)):
+        return {}
+    names = {name for code in codes_within(function.__code__) for name in code.co_names}
+    return {name: function.__globals__[name] for name in names if name in function.__globals__}
+
+
+def _read(function: types.FunctionType) -> list[Any]:
+    """Return what a function reads beside its arguments."""
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [*surrounding(function).values(), *defaults, *_globals_of(function).values()]
+
+
+def all_of(bd: Any) -> list[Any]:
+    """Return a diagram, its clocks and blocks, and those within its subsystems."""
+    inside = [block.subsystem for block in bd.blocklist if isinstance(block, SubsystemBlock)]
+    return [bd, *bd.clocklist, *bd.blocklist, *(each for one in inside for each in all_of(one))]
+
+
+class Own:
+    """A diagram and its parts, as what functions may name.
+
+    Parameters
+    ----------
+    bd : BlockDiagram
+    """
+
+    def __init__(self, bd: Any) -> None:
+        self.parts = all_of(bd)
+        self._ids = {id(each) for each in self.parts}
+
+    def is_named_by(self, value: Any, seen: set[int] | None = None) -> bool:
+        """Tell whether a value is a part or a port of one, holds some, or is a function that reads one."""
+        seen = set() if seen is None else seen
+        if isinstance(value, Plug):
+            value = value.block
+        if id(value) in self._ids or id(value) in seen:
+            return id(value) in self._ids
+        seen.add(id(value))
+        if isinstance(value, types.FunctionType):
+            inner: Any = _read(value)
+        elif isinstance(value, dict):
+            inner = value.values()
+        else:
+            inner = value if isinstance(value, (list, tuple, set, frozenset)) else ()
+        return any(self.is_named_by(each, seen) for each in inner)
+
+
+class _Globals(dict[str, Any]):
+    """The globals of a twin: its own, and behind them those of its function, as they are when it reads them."""
+
+    def __init__(self, behind: dict[str, Any]) -> None:
+        super().__init__({name: behind[name] for name in ("__name__", "__builtins__") if name in behind})
+        self._behind = behind
+
+    def __missing__(self, name: str) -> Any:
+        return self._behind[name]
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self._behind
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return a global, or what is given where there is none."""
+        return self[name] if name in self else default
+
+
+class Twins:
+    """Twins of the functions of a diagram that name its parts; a copy finds them in its memo.
+
+    Parameters
+    ----------
+    bd : BlockDiagram
+        Which is about to be copied.
+    memo : dict
+        That of the copy.
+    """
+
+    def __init__(self, bd: Any, memo: dict[int, Any]) -> None:
+        self._own, self._memo, self._cells = Own(bd), memo, dict[int, Any]()
+        blocks = [each for each in self._own.parts if isinstance(each, Block)]
+        functions = {id(function): function for block in blocks for function in held_functions(block)}
+        named = [f for key, f in functions.items() if key not in memo and self._own.is_named_by(f)]
+        self._made = [(function, self._twin(function)) for function in named]
+        memo.update({id(function): twin for function, twin in self._made})
+
+    def fill(self) -> None:
+        """Let the twins name the copies of the parts, which are there now."""
+        for function, twin in self._made:
+            twin.__defaults__, twin.__kwdefaults__ = map(self._copy, (function.__defaults__, function.__kwdefaults__))
+            for k, value in surrounding(function).items():
+                twin.__closure__[k].cell_contents = self._copy(value)  # type: ignore[index]
+            for name, value in _globals_of(function).items():
+                if self._own.is_named_by(value):
+                    twin.__globals__[name] = self._copy(value)
+
+    def _twin(self, function: types.FunctionType) -> types.FunctionType:
+        filled = surrounding(function)
+        cells = [
+            self._cells.setdefault(id(cell), types.CellType()) if self._own.is_named_by(filled.get(k)) else cell
+            for k, cell in enumerate(function.__closure__ or ())
+        ]
+        space = _Globals(function.__globals__)
+        twin = types.FunctionType(function.__code__, space, function.__name__, None, tuple(cells) or None)
+        functools.update_wrapper(twin, function)
+        del twin.__wrapped__  # type: ignore[attr-defined]
+        return twin
+
+    def _copy(self, value: Any) -> Any:
+        return copy.deepcopy(value, self._memo) if self._own.is_named_by(value) else value

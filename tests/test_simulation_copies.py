@@ -1,0 +1,135 @@
+"""Copies of diagrams: for sweeps, as subsystems, and by copy.deepcopy; what their functions name is theirs."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from closeness import assert_close
+from random_diagrams import build
+from test_compiled import simulation
+from test_compiled_random import some_steps
+
+
+def decay(bd, kind):
+    """Wire ẋ = -k x with x = 1 again at each time that it has come to 1/2, by a handler that names blocks."""
+    x, rate, apart = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-1.0, name="rate"), bd.SUM("+-", name="apart")
+    again, faster = [x], {"rate": rate}
+
+    def by_closure(block, states):
+        states[x][:] = 1.0
+        faster["rate"].K = 2.0 * rate.K / abs(rate.K)
+
+    def by_default(block, states, x=x, rates=(rate,)):
+        states[x][:] = 1.0
+        rates[0].K = 2.0 * rate.K / abs(rate.K)
+
+    def put(states):
+        for state in again:
+            states[state][:] = 1.0
+
+    def through_another(block, states):
+        put(states)
+        by_default(block, states)
+
+    handler = {"closure": by_closure, "default": by_default, "another": through_another, "global": by_globals}[kind]
+    if kind == "global":
+        globals().update(THE_X=x, THE_RATE=rate)
+    bd.connect(x, rate, apart[0])
+    bd.connect(rate, x)
+    bd.connect(bd.CONSTANT(0.5, name="half"), apart[1])
+    bd.connect(apart, bd.EVENT("v", handler, name="event"))
+    return x
+
+
+def by_globals(block, states):
+    states[THE_X][:] = 1.0  # noqa: F821
+    THE_RATE.K = -FAST  # noqa: F821
+
+
+FAST = 2.0
+
+
+def after(T, k=1.0):
+    """Return x at a time: it comes to 1/2 after ln 2 / k, and after ln 2 / 2 from there on."""
+    while np.log(2.0) / k < T:
+        T, k = T - np.log(2.0) / k, 2.0
+    return np.exp(-k * T)
+
+
+KINDS = ("closure", "default", "another", "global")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("engine", ["compiled", "interpreted"])
+def test_the_handlers_of_a_copy_work_on_its_blocks(engine, kind):
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    decay(bd, kind)
+    other = copy.deepcopy(bd)
+    assert_close(sim.run(other, T=1.5).x[-1], [after(1.5)], 1e-6)
+    assert (bd["rate"].K, other["rate"].K) == (-1.0, -2.0)
+    assert_close(sim.run(bd, T=1.5).x[-1], [after(1.5)], 1e-6)
+    assert bd["rate"].K == other["rate"].K
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_sweep_of_a_diagram_with_handlers(kind, caplog):
+    """Those of globals ended each run in a KeyError; what they set was set in the diagram that was given."""
+    sim = simulation("compiled")
+    bd = sim.blockdiagram()
+    decay(bd, kind)
+    found = sim.sweep(bd, {"x.x0": [0.8, 0.6]}, "x", T=0.1, workers=2)  # neither comes to 1/2
+    assert_close(found.value, np.exp(-0.1) * np.array([0.8, 0.6]), 1e-6)
+    found = sim.sweep(bd, {"half.value": [0.5, 0.7]}, "x", T=1.5, workers=2)
+    assert found.done.all() and np.isfinite(found.value).all() and not caplog.text
+    assert bd["rate"].K == -1.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_handlers_of_subsystems_work_on_their_blocks(kind):
+    sim = simulation("compiled")
+    inner, bd = sim.blockdiagram(), sim.blockdiagram()
+    x, way_in, way_out = decay(inner, kind), inner.INPORT(1), inner.OUTPORT(1)
+    inner.connect(x, way_out)
+    inner.connect(way_in, inner.NULL())
+    for name in ("left", "right"):
+        made = bd.SUBSYSTEM(inner, name=name)
+        bd.connect(bd.CONSTANT(0.0), made)
+        bd.connect(made, bd.NULL())
+    bd.compile()
+    bd["right/rate"].K = -1.5
+    assert_close(sim.run(bd, T=1.5).x[-1], [after(1.5), after(1.5, 1.5)], 1e-6)
+    assert inner["rate"].K == -1.0
+
+
+def test_the_twin_of_a_function_sees_globals_as_they_are(monkeypatch):
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    decay(bd, "global")
+    other = copy.deepcopy(bd)
+    monkeypatch.setitem(globals(), "FAST", 3.0)
+    sim.run(other, T=1.5)
+    assert other["rate"].K == -3.0
+
+
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_random_diagrams_as_subsystems_and_as_copies(seed):
+    """Each alone, within a subsystem within two, and within a copy of these."""
+    sim = simulation("compiled" if seed == 100 else "interpreted")
+    options = {"T": 0.3, "solver": "RK4", "dt": 0.01}
+    alone = sim.run(build(sim.blockdiagram(), some_steps(seed)), **options)
+    inner, middle, bd = (sim.blockdiagram() for _ in range(3))
+    build(inner, some_steps(seed))
+    inner.connect(inner.INPORT(1), inner.OUTPORT(1))
+    within = middle.SUBSYSTEM(inner, name="within")
+    middle.connect(middle.INPORT(1), within)
+    middle.connect(within, middle.OUTPORT(1))
+    for name in ("left", "right"):
+        each = bd.SUBSYSTEM(middle, name=name)
+        bd.connect(bd.CONSTANT(0.0), each)
+        bd.connect(each, bd.NULL())
+    for found in (sim.run(bd, **options), sim.run(copy.deepcopy(bd), **options)):
+        assert found.status == alone.status == "finished"
+        assert_close(found.x[-1], np.tile(alone.x[-1], 2), 1e-7)

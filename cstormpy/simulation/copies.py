@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
-import sys
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -17,9 +15,7 @@ from typing import Any
 from bdsim.block import SubsystemBlock
 from bdsim.components import Block, Clock, Plug
 
-from cstormpy.simulation.compiled.fingerprints import codes_within, surrounding
-
-_LIBRARY = os.path.dirname(os.__file__) + os.sep
+from cstormpy.simulation.surroundings import codes_within, is_installed, surrounding
 
 
 def held_functions(block: Any) -> Iterator[types.FunctionType]:
@@ -54,9 +50,7 @@ def _may_hold_functions(value: Any) -> bool:
 
 
 def _is_of_user(module: str) -> bool:
-    path = getattr(sys.modules.get(module), "__file__", None) or ""
-    known = module.partition(".")[0] in ("bdsim", "cstormpy")
-    return not (known or "site-packages" in path or path.startswith(_LIBRARY))
+    return module.partition(".")[0] not in ("bdsim", "cstormpy") and not is_installed(module)
 
 
 def _globals_of(function: types.FunctionType) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, U
 from cstormpy.graph.differences import agreeing_slope, shorter
 from cstormpy.linkage.components import components
 from cstormpy.simulation.analysis.mechanism_numbers import MechanismNumbers, is_mechanical, knows
-from cstormpy.simulation.compiled.fingerprints import codes_within
 from cstormpy.simulation.named_states import block_of_state, continuous_parts, state_places
 from cstormpy.simulation.palette import quiet
+from cstormpy.simulation.surroundings import codes_within
 
 _INDEXED = re.compile(r"(?P<name>.*)\[(?P<index>\d+(\s*,\s*\d+)*)\]$")
 #: A number is moved by this part of it for a difference, and by half of that; extrapolated, rounding is what is left.

@@ -8,13 +8,12 @@ not followed of what can reach anything that acts.
 from __future__ import annotations
 
 import dis
-import os
-import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cstormpy.simulation.compiled.fingerprints import codes_within, is_by_identity, surrounding
+from cstormpy.simulation.compiled.fingerprints import is_by_identity
+from cstormpy.simulation.surroundings import codes_within, is_installed, surrounding
 
 #: Packages and modules that compute, and do nothing else.
 _COMPUTING = frozenset(
@@ -23,7 +22,6 @@ _COMPUTING = frozenset(
     "statistics string types typing".split()
 )
 _ACTING = ("cstormpy.simulation", "cstormpy.live", "cstormpy.report", "cstormpy.blocks", "blocks")
-_LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
 def action_of(objects: Iterable[Any], held: Callable[[set[str]], Iterable[Any]] = lambda names: ()) -> str:
@@ -45,7 +43,7 @@ def action_of(objects: Iterable[Any], held: Callable[[set[str]], Iterable[Any]] 
     objects = list(objects)
     named, names = [], set[str]()
     for function in objects:
-        if isinstance(function, types.FunctionType) and not _is_installed(function.__module__):
+        if isinstance(function, types.FunctionType) and not is_installed(function.__module__):
             read = {name for code in codes_within(function.__code__) for name in code.co_names}
             space = function.__globals__
             named += [space[name] for name in read if name in space] + [*surrounding(function).values()]
@@ -81,14 +79,7 @@ def _acts(module: str) -> bool:
     """Tell whether a module is one of the language or of a library that is not known to do nothing but compute."""
     if module.startswith(_ACTING):
         return True
-    return module.partition(".")[0] not in _COMPUTING and _is_installed(module)
-
-
-def _is_installed(module: str) -> bool:
-    path = getattr(sys.modules.get(module), "__file__", None)
-    if path is None:  # one that is built into the language, or where somebody types
-        return module in sys.builtin_module_names
-    return "site-packages" in path or path.startswith(_LIBRARY)
+    return module.partition(".")[0] not in _COMPUTING and is_installed(module)
 
 
 def _imported(code: types.CodeType) -> list[str]:

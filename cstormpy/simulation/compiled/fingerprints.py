@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import enum
 import hashlib
 import inspect
@@ -15,6 +14,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
+from cstormpy.simulation.surroundings import codes_within, surrounding
 
 
 class _Met(dict[Any, int]):
@@ -205,23 +206,6 @@ def _describe_function(func: types.FunctionType, parts: list[str], seen: _Met) -
     lasting = _describe_code(func.__code__, func.__globals__, parts, seen, names)
     held = (func.__defaults__, func.__kwdefaults__, vars(func) or None, *surrounding(func).values())
     return all([lasting, *(_describe(value, parts, seen, names) for value in held)])
-
-
-def surrounding(func: types.FunctionType) -> dict[int, Any]:
-    """Return what a function has of those in which it stands, by the place, but for what is not there yet."""
-    found = {}
-    for k, cell in enumerate(func.__closure__ or ()):
-        with contextlib.suppress(ValueError):
-            found[k] = cell.cell_contents
-    return found
-
-
-def codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
-    """Yield the code of a function and of those within it."""
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from codes_within(constant)
 
 
 def _names(code: types.CodeType) -> tuple[str, ...]:

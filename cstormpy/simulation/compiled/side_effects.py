@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable, surrounding
+from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable
+from cstormpy.simulation.surroundings import surrounding
 
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 

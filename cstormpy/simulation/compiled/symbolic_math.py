@@ -22,8 +22,8 @@ import numpy as np
 
 from cstormpy.graph import Node, SymbolicBranch, primitives
 from cstormpy.graph.arrays import Symbols
-from cstormpy.simulation.compiled.fingerprints import codes_within
 from cstormpy.simulation.compiled.symbolic_numpy import IN_PLACE, Number, refusing
+from cstormpy.simulation.surroundings import codes_within
 
 _AS_NUMPY: dict[str, Callable[..., Any]] = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,

@@ -35,7 +35,7 @@ import numpy as np
 
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.bdsim_blocks import class_name
-from cstormpy.simulation.compiled.fingerprints import codes_within
+from cstormpy.simulation.surroundings import codes_within
 
 #: Signals with more numbers are left to NumPy: each number is an expression of its own.
 WIDEST = 1500

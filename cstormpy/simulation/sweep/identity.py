@@ -22,7 +22,7 @@ from bdsim.components import Clock
 from bdsim.graphics_block import GraphicsBlock
 
 from cstormpy.mechanism import Mechanism
-from cstormpy.simulation.compiled.fingerprints import codes_within
+from cstormpy.simulation.surroundings import codes_within
 from cstormpy.simulation.sweep.measures import digest
 
 #: Methods that a run calls of a block or a law; of other objects it may be each that is public.

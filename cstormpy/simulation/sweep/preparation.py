@@ -19,10 +19,10 @@ from cstormpy.file_writer import file_path
 from cstormpy.mechanism import Mechanism
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.compiled.fingerprints import surrounding
 from cstormpy.simulation.copies import Own, held_functions
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
+from cstormpy.simulation.surroundings import surrounding
 from cstormpy.simulation.sweep.axes import Axes, accepted, check_size, check_twice, meant
 from cstormpy.simulation.sweep.files import Log, header
 from cstormpy.simulation.sweep.identity import diagram_identity, option_identity

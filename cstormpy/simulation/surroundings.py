@@ -1,0 +1,37 @@
+"""What functions are made of: the codes within them, what stands around them, and whose module is theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+
+
+def surrounding(func: types.FunctionType) -> dict[int, Any]:
+    """Return what a function has of those in which it stands, by the place, but for what is not there yet."""
+    found = {}
+    for k, cell in enumerate(func.__closure__ or ()):
+        with contextlib.suppress(ValueError):
+            found[k] = cell.cell_contents
+    return found
+
+
+def codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield the code of a function and of those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_within(constant)
+
+
+def is_installed(module: str) -> bool:
+    """Tell whether a module is one of the language or of a library, not of the user."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    if path is None:  # one that is built into the language, or where somebody types
+        return module in sys.builtin_module_names
+    return "site-packages" in path or path.startswith(_LIBRARY)

@@ -359,6 +359,19 @@ def test_sampled_blocks_of_subsystems_tick(engine, whose):
     assert_close(poles[1], np.sort(np.tile(poles[0], 2)), 1e-9)
 
 
+def test_a_subsystem_has_both_ends(sim):
+    bd, inner = sim.blockdiagram(), sim.blockdiagram(name="inner")
+    with pytest.raises(cs.DiagramError, match="diagram 'inner' has no INPORT; .* goes to a NULL"):
+        bd.SUBSYSTEM(inner)
+    inner.connect(inner.INPORT(1), inner.NULL())
+    with pytest.raises(cs.DiagramError, match="diagram 'inner' has no OUTPORT; .* has a CONSTANT"):
+        bd.SUBSYSTEM(inner)
+    inner.connect(inner.CONSTANT(1.0), inner.OUTPORT(1), inner.OUTPORT(1))
+    with pytest.raises(cs.DiagramError, match="diagram 'inner' has 2 OUTPORTs; .* as many ports as it has signals$"):
+        bd.SUBSYSTEM(inner)
+    assert not bd.blocklist
+
+
 def test_clocks_of_subsystems_that_share_a_name(sim):
     bd = sim.blockdiagram()
     for name, period in (("slow", 0.5), ("fast", 0.1)):

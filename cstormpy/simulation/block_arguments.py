@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from bdsim import BlockDiagram
 from bdsim.components import Clock
 
 from cstormpy.arguments import option, whole_number
@@ -210,6 +211,19 @@ def _wave(kind: str, arguments: Mapping[str, Any]) -> None:
     _bounds(kind, arguments)
 
 
+def _subsystem(kind: str, given: Mapping[str, Any]) -> None:
+    """Refuse a diagram that lacks one of both ends, or has it twice; bdsim knows no subsystem of one end."""
+    bd = given["subsys"]
+    for end in ("INPORT", "OUTPORT") if isinstance(bd, BlockDiagram) else ():
+        count = sum(block.type == end.lower() for block in bd.blocklist)
+        if count != 1:
+            told = (
+                f"has {count or 'no'} {end}{'s'[: count > 1]}; a subsystem has one INPORT and one OUTPORT, with as many"
+            )
+            unused = "; an INPORT that nothing needs goes to a NULL, an OUTPORT has a CONSTANT" * (not count)
+            raise DiagramError(f"{kind}: diagram {bd.name!r} {told} ports as it has signals{unused}")
+
+
 _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "CLIP": _bounds,
     "FUNCTION": _functions,
@@ -219,6 +233,7 @@ _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "LTI_SISO": _fraction,
     "LTI_SISO_S": _fraction,
     "PIECEWISE": _pieces,
+    "SUBSYSTEM": _subsystem,
     "SUM": _signs("signs", "+-", "+-"),
     "PROD": _signs("ops", "*/", "*/"),
     "PID": _gains,

@@ -361,13 +361,13 @@ def test_sampled_blocks_of_subsystems_tick(engine, whose):
 
 def test_a_subsystem_has_both_ends(sim):
     bd, inner = sim.blockdiagram(), sim.blockdiagram(name="inner")
-    with pytest.raises(cs.DiagramError, match="diagram 'inner' has no INPORT; .* goes to a NULL"):
+    with pytest.raises(cs.DiagramError, match=r"diagram 'inner' has no INPORT; .* goes to a NULL"):
         bd.SUBSYSTEM(inner)
     inner.connect(inner.INPORT(1), inner.NULL())
-    with pytest.raises(cs.DiagramError, match="diagram 'inner' has no OUTPORT; .* has a CONSTANT"):
+    with pytest.raises(cs.DiagramError, match=r"diagram 'inner' has no OUTPORT; .* has a CONSTANT"):
         bd.SUBSYSTEM(inner)
     inner.connect(inner.CONSTANT(1.0), inner.OUTPORT(1), inner.OUTPORT(1))
-    with pytest.raises(cs.DiagramError, match="diagram 'inner' has 2 OUTPORTs; .* as many ports as it has signals$"):
+    with pytest.raises(cs.DiagramError, match=r"diagram 'inner' has 2 OUTPORTs; .* as many ports as it has signals$"):
         bd.SUBSYSTEM(inner)
     assert not bd.blocklist
 

@@ -13,6 +13,7 @@ from test_compiled import simulation
 
 import cstormpy as cs
 from cstormpy.control import Law
+from cstormpy.control.user_laws import OwnLaw
 from cstormpy.errors import DiagramError, UnknownName
 from cstormpy.mechanism import arms
 
@@ -489,6 +490,14 @@ def test_phases_without_names_are_refused_when_the_law_is_wired():
         cs.InvalidType, match=r"law Plain: phases are of laws derived from .*; write class Plain\(Law\)"
     ):
         controlled(sim, Plain())
+
+
+def test_torques_of_active_joints_are_asked_for_by_name():
+    """The law was told to give two torques, of which its block passes on one."""
+    led = ACROBOT.with_drive(actuated=["shoulder", "elbow"], active=["elbow"])
+    law = OwnLaw(led, lambda t, q, qd: [1.0])
+    with pytest.raises(cs.ShapeError, match=r"\(for shoulder, elbow\): expected shape \(2,\), .*; those of the active"):
+        law(0.0, np.zeros(2), np.zeros(2))
 
 
 def test_a_law_without_a_return_is_told_so():

@@ -144,6 +144,8 @@ class Law(metaclass=_LawClass):
         if is_single(value):
             value = [value]
         hint = 'one torque for each joint with a motor, mech.with_drive(actuated=["..."]) says which have one'
+        if self.mech.active:
+            hint += f"; those of the active, {', '.join(self.mech.active)}, are not used"
         return checks.array(value, self._torques, what, hint)  # type: ignore[arg-type]
 
     def _refuse_change(self, before: int) -> None:

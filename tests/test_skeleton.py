@@ -118,10 +118,9 @@ def test_a_body_between_two_wheels_is_seen_to_turn():
     assert [line[-1].tolist() for line in (left, right, top)] == [[0, 0.3, 0], [0, -0.3, 0], [0, 0, 1.0]]
     drawn = bones.place(bones.poses(q)).lines[0][2]
     np.testing.assert_allclose(drawn, [[0, 0, 0], [np.sin(0.3), 0, np.cos(0.3)]], atol=1e-12)
-    upright = skeleton(
-        Mechanism([body.replace(com=(0, 0.5, 0.1)), *wheels])
-    )  # its mass lies along the axis, as of a rod
-    assert len(upright.lines[0]) == 2
+    # as the mass of a rod lies
+    along = skeleton(Mechanism([body.replace(com=(0, 0.5, 0.1)), *wheels]))
+    assert len(along.lines[0]) == 2
 
 
 def test_a_slide_begins_at_its_anchor():

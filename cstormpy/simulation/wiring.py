@@ -81,9 +81,11 @@ def compile_anew(bd: Any, **options: Any) -> str:
         raise DiagramError(f"diagram {bd.name!r}: has no blocks; make some, as in bd.GAIN(2)")
     _check_ports(bd)
     _check_states(bd)
+    inside = subsystems(bd)
+    _check_clocks(bd)
+    _take_clocks(bd, [block for each in inside for block in each.subsystem.blocklist])
     for clock in bd.clocklist:
         clock.statenames.clear()  # bdsim adds to them at each compilation
-    inside = subsystems(bd)
     try:
         with quiet() as printed:
             BlockDiagram.compile(bd, evaluate=False, **options)
@@ -92,6 +94,40 @@ def compile_anew(bd: Any, **options: Any) -> str:
     remember_subsystems(inside)
     bd.nblocks, bd.nwires = len(bd.blocklist), len(bd.wirelist)
     return printed.getvalue()
+
+
+def _check_clocks(bd: Any) -> None:
+    """Refuse sampled blocks whose clock never ticks in a diagram, as it is another one's."""
+    for block in bd.blocklist:
+        clock = getattr(block, "_clock", None)
+        if clock is not None and not any(clock is each for each in bd.clocklist):
+            raise DiagramError(
+                f"{describe(block)}: its clock, {clock.name}, is that of another diagram and never ticks in this one; "
+                f"make one here, as in bd.clock({clock.T:g}, 's')"
+            )
+
+
+def _take_clocks(bd: Any, blocks: list[Any]) -> None:
+    """Have the clocks of blocks of subsystems tick in the diagram that the subsystems are in.
+
+    bdsim takes the blocks alone. A subsystem is a copy, with copies of clocks, also of those of this diagram, which
+    hold the blocks that were copied: a clock of the same name and times is the same.
+    """
+    for block in blocks:
+        clock = getattr(block, "_clock", None)
+        if clock is None or any(clock is each for each in bd.clocklist):
+            continue
+        told = (clock.name, clock.T, clock.offset)
+        same = next((each for each in bd.clocklist if (each.name, each.T, each.offset) == told), None)
+        if same is None:
+            clock.bd, same = bd, clock
+            bd.clocklist.append(clock)
+        block._clock = same
+        if not any(block is each for each in same.blocklist):
+            same.add_block(block)
+    there = {id(block) for block in (*bd.blocklist, *blocks)}
+    for clock in bd.clocklist:
+        clock.blocklist[:] = [block for block in clock.blocklist if id(block) in there]
 
 
 def raise_block_failed(error: BlockRuntimeError) -> NoReturn:

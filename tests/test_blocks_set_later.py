@@ -134,7 +134,7 @@ def test_a_name_that_a_block_of_bdsim_does_not_have_is_refused_as_a_run_starts()
     bd.connect(gain, lag)
     before = sim.run(bd, T=0.1).x
     gain.note = "measured in May"
-    for name, says in (("k", "there are 'K'"), ("K2", "did you mean 'K'"), ("pre_mul", "did you mean 'premul'")):
+    for name, says in (("k", "did you mean 'K'"), ("K2", "did you mean 'K'"), ("pre_mul", "did you mean 'premul'")):
         setattr(gain, name, 3.0)
         with pytest.raises(AttributeError, match=rf"block 'gain' \(GAIN\): attribute '{name}' does not exist; {says}"):
             sim.linearize(bd) if name == "k" else sim.run(bd, T=0.1)

@@ -12,7 +12,7 @@ from cstormpy.arrays import Array
 from cstormpy.blocks._ports import Width, label, refuse_non_finite, vector
 from cstormpy.blocks._stops import Stops
 from cstormpy.dynamics.hybrid import HybridDynamics
-from cstormpy.errors import InvalidType, InvalidValue, NonFinite, UnknownAttribute, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, NonFinite, UnknownAttribute, UnknownName, unknown_name
 from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.mechanism import Mechanism, as_mechanism
 
@@ -153,6 +153,15 @@ class Mechanical(Ported):
         self._mech = mech
         if self._stops is not None:
             self._stops.read(mech)
+
+    def set_param(self, name: str, newvalue: Any) -> None:
+        """Change a tunable parameter, or a number of the mechanism by its name, as "forearm.mass"."""
+        if name in self.__dict__["_parameters"] or not isinstance(name, str) or "." not in name:
+            return super().set_param(name, newvalue)
+        try:
+            self.mech = self._mech.with_parameters({name: newvalue})
+        except UnknownName as error:
+            raise UnknownName(f"block {label(self)!r}: {error}") from None
 
     @property
     def mech(self) -> Mechanism:

@@ -87,7 +87,8 @@ class HybridDynamics(Changing, ContinuousBlock):
 
     The states are named ``<block>.<joint>.q`` and ``<block>.<joint>.qd``. Tunable are ``q0`` and ``qd0``, which take
     effect when a run starts, and ``gravity`` and ``mech``, which take effect at once: another mechanism of the same
-    links, joints and drive.
+    links, joints and drive, or one number of it, as a load that is picked up:
+    ``at={3.0: lambda: plant.set_param("forearm.mass", 2.0)}``.
 
     Examples::
 

@@ -144,10 +144,13 @@ def unknown_name(kind: str, name: object, known: Iterable[str], error: type[Unkn
     "joint 'elbo' does not exist; did you mean 'elbow'?"
     >>> str(unknown_name("parameter", "elbow.mass", ["elbow.axis", "forearm.mass"]))
     "parameter 'elbow.mass' does not exist; did you mean 'forearm.mass'?"
+    >>> str(unknown_name("unit", "hz", ["s", "ms", "Hz"]))
+    "unit 'hz' does not exist; did you mean 'Hz'?"
     """
     names = [str(k) for k in known]
-    close = get_close_matches(name[:_LONGEST], names, n=1) if isinstance(name, str) else []
-    closest = get_close_matches(name[:_LONGEST], names, n=1, cutoff=0.9) if isinstance(name, str) else []
+    alike = [k for k in names if isinstance(name, str) and k.casefold() == name.casefold()]
+    close = alike[:1] or (get_close_matches(name[:_LONGEST], names, n=1) if isinstance(name, str) else [])
+    closest = alike[:1] or (get_close_matches(name[:_LONGEST], names, n=1, cutoff=0.9) if isinstance(name, str) else [])
     last = name.rpartition(".")[2] if isinstance(name, str) else ""
     of_others = [k for k in names if k.rpartition(".")[2] == last and "." in k]
     if closest or (close and (not of_others or close[0] in of_others)):

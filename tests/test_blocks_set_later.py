@@ -134,7 +134,7 @@ def test_a_name_that_a_block_of_bdsim_does_not_have_is_refused_as_a_run_starts()
     bd.connect(gain, lag)
     before = sim.run(bd, T=0.1).x
     gain.note = "measured in May"
-    for name, says in (("k", "there are 'K'"), ("K2", "did you mean 'K'"), ("pre_mul", "did you mean 'premul'")):
+    for name, says in (("k", "did you mean 'K'"), ("K2", "did you mean 'K'"), ("pre_mul", "did you mean 'premul'")):
         setattr(gain, name, 3.0)
         with pytest.raises(AttributeError, match=rf"block 'gain' \(GAIN\): attribute '{name}' does not exist; {says}"):
             sim.linearize(bd) if name == "k" else sim.run(bd, T=0.1)
@@ -158,3 +158,26 @@ def test_a_clock_of_another_period_than_its_blocks_is_refused(name, value, says)
     setattr(ticks, name, value)
     with pytest.raises(CstormError, match=re.escape(f"clock 'ticks': {says}")):
         sim.run(bd, T=1)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_number_of_the_mechanism_is_set_in_a_run(engine):
+    """`set_param` knew the mechanism alone, where `sim.tune` and sweeps know its numbers."""
+    sim, arm = cs.Simulation(engine=engine, live=False, progress=False), cs.library.acrobot()
+    fine = {"rtol": 1e-10, "atol": 1e-12}
+
+    def falling(mech, x):
+        bd = sim.blockdiagram()
+        return bd, bd.HYBRIDDYNAMICS(mech, q0=x[:2], qd0=x[2:], actuated=[], name="plant")
+
+    bd, plant = falling(arm, [0.3, 0.2, 0.0, 0.0])
+    out = sim.run(bd, T=1.0, at={0.5: lambda: plant.set_param("forearm.mass", 2.0)}, **fine)
+    first = sim.run(falling(arm, [0.3, 0.2, 0.0, 0.0])[0], T=0.5, **fine)
+    second = sim.run(falling(arm.with_parameters({"forearm.mass": 2.0}), first.x[-1])[0], T=0.5, **fine)
+    np.testing.assert_allclose(out.x[-1], second.x[-1], rtol=0, atol=1e-8)
+    for name, says in (
+        ("forearm.mas", "did you mean 'forearm.mass'"),
+        ("q1", "there are 'q0', 'qd0', 'gravity', 'mech'"),
+    ):
+        with pytest.raises(CstormError, match=f"block 'plant': parameter '{name}' does not exist; {says}"):
+            plant.set_param(name, 1.0)

@@ -277,6 +277,12 @@ def test_a_name_that_does_not_exist_ends_it_before_anything_runs():
         ((driven_pendulum, {"torque": 1.0}), InvalidType, "expected a list"),
         (("acrobot", {"controller": "energy"}), InvalidType, r"write \['energy'\]"),
         ((driven_pendulum, {"torque": []}), InvalidValue, "empty list"),
+        # its names were taken for the values
+        (
+            (driven_pendulum, {"torque": {"low": 1.0, "high": 2.0}}),
+            InvalidType,
+            r"\[{'low': ...}, {'high': ...}\]",
+        ),
         ((lambda sim, a: None, {"a": [1]}), InvalidType, "return bd"),
         ((lambda sim, a: sim.blockdiagram(), {"a": [1]}), DiagramError, "HYBRIDDYNAMICS"),
         (("pendulum", {"damping": [-1.0]}), InvalidValue, "damping"),

@@ -1,6 +1,7 @@
 """Docstrings of public names: each has one, and documents the parameters that there are."""
 
 import inspect
+import pydoc
 import re
 
 import pytest
@@ -60,6 +61,14 @@ def wrong_parameters(value):
     named = {name for name in said if not name.startswith("**")}
     missing = set() if len(named) < len(said) else set(parameters) - named - passed_on
     return missing | (set() if passed_on else {name.lstrip("*") for name in named} - set(parameters))
+
+
+def test_help_shows_no_pages_of_others():
+    """That on joints held NumPy's page on arrays once or twice, for an array that they have as an attribute."""
+    kinds = [kind for kind in NAMES.values() if inspect.isclass(kind)]
+    assert cs.Planar in kinds and len(kinds) > 40
+    long = [kind for kind in kinds if "An ndarray alias" in (t := pydoc.render_doc(kind)) or "C-style" in t]
+    assert not long
 
 
 def test_parameters_are_documented_by_the_names_that_they_have():

@@ -100,6 +100,11 @@ def test_a_motion_of_one_joint_does_not_excite_the_other():
         ({"limits": {"position": 1.0}}, InvalidValue, "nothing limits how fast"),
         ({"limits": None}, InvalidValue, "nothing limits how fast"),
         ({"noise": 0.0}, InvalidValue, "noise"),
+        (
+            {"noise": [0.1]},
+            ShapeError,
+            r"noise: expected shape \(2,\), .* of each joint, .*: shoulder, elbow",
+        ),
         ({"criterion": "det"}, UnknownName, "determinant"),
         ({"duration": (1.0, 2.0)}, ShapeError, "duration"),
         ({"start": [3.0, 0.0]}, InvalidValue, "outside of its limits"),

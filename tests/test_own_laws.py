@@ -13,6 +13,7 @@ from test_compiled import simulation
 
 import cstormpy as cs
 from cstormpy.control import Law
+from cstormpy.control.user_laws import OwnLaw
 from cstormpy.errors import DiagramError, UnknownName
 from cstormpy.mechanism import arms
 
@@ -407,6 +408,59 @@ def test_phases_that_are_none_are_told_with_the_law(engine):
             sim.run(controlled(sim, Phases(1, margin)), T=0.1)
 
 
+class Timed(Law):
+    """Of phases that end at given times, one after the other, or all where one margin falls below zero."""
+
+    modes = ("first", "second", "third", "last")
+
+    def __init__(self, ends, same=None):
+        super().__init__(ACROBOT)
+        self.ends, self.same = (*ends, 9.0), same
+
+    def torque(self, t, q, qd, reference=None):
+        return 0.0 * qd[1:]
+
+    def margin(self, t, q, qd):
+        return self.ends[self.mode] - t if self.same is None else self.same(t)
+
+    def switch(self, t, q, qd):
+        self.mode = min(self.mode + 1, 3)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_phase_that_begins_below_its_margin_is_left_at_once(engine):
+    """It never fell below zero there, and the law stayed in that phase for ever."""
+    sim = simulation(engine)
+    found = sim.run(controlled(sim, Timed([-1.0, 0.05, 0.02])), T=0.1, watch=["controller.phase"])
+    assert [event[0] for event in found.events] == [pytest.approx(0.05, abs=1e-9)]
+    phases = found.signal("controller.phase").ravel()
+    assert set(phases[found.t < 0.049]) == {1.0} and set(phases[found.t > 0.051]) == {3.0}
+    # a margin that all phases share crosses zero once where it does
+    bd = controlled(sim, Timed([9.0] * 3, lambda t: np.sin(10 * np.pi * t)))
+    found = sim.run(bd, T=0.45, watch=["controller.phase"])
+    np.testing.assert_allclose([event[0] for event in found.events], [0.1, 0.3], atol=1e-6)
+    assert found.signal("controller.phase")[-1] == 2.0
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_phase_is_changed_by_switch_alone(engine):
+    """Set in torque, it changed within steps that were taken back, and compiled code did not show it."""
+
+    class Hasty(Timed):
+        def torque(self, t, q, qd, reference=None):
+            self.mode = 1 if t > 0.02 else self.mode
+            return 0.0 * qd[1:]
+
+    sim = simulation(engine)
+    found = sim.run(controlled(sim, Hasty([9.0] * 3)), T=0.1)
+    assert (
+        found.status == "failed" and "Hasty.torque(): changes its phase, mode, from 0 to 1; let margin" in found.message
+    )
+    short = type("Short", (Timed,), {"margin": lambda self, t, q: 1.0})
+    with pytest.raises(cs.InvalidType, match=r"must take \(self, t, q, qd\), the time"):
+        controlled(sim, short([9.0] * 3))
+
+
 def test_phases_without_names_are_refused_when_the_law_is_wired():
     sim, law = simulation("interpreted"), Phases(1)
     for modes, said in (
@@ -436,6 +490,14 @@ def test_phases_without_names_are_refused_when_the_law_is_wired():
         cs.InvalidType, match=r"law Plain: phases are of laws derived from .*; write class Plain\(Law\)"
     ):
         controlled(sim, Plain())
+
+
+def test_torques_of_active_joints_are_asked_for_by_name():
+    """The law was told to give two torques, of which its block passes on one."""
+    led = ACROBOT.with_drive(actuated=["shoulder", "elbow"], active=["elbow"])
+    law = OwnLaw(led, lambda t, q, qd: [1.0])
+    with pytest.raises(cs.ShapeError, match=r"\(for shoulder, elbow\): expected shape \(2,\), .*; those of the active"):
+        law(0.0, np.zeros(2), np.zeros(2))
 
 
 def test_a_law_without_a_return_is_told_so():

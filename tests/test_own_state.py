@@ -126,6 +126,33 @@ def remembering_by_name():
     return law, lambda: last
 
 
+class Peak(cs.control.Law):
+    """A law of two phases that damps by the greatest rate that it was asked about."""
+
+    modes = ("only", "never")
+
+    def __init__(self):
+        super().__init__(cs.library.acrobot())
+        self.most = 0.0
+
+    def torque(self, t, q, qd, reference=None):
+        self.most = max(self.most, abs(qd[1]))
+        return -3.0 * q[1:] - self.most * qd[1:]
+
+    def margin(self, t, q, qd):
+        return 1.0
+
+
+def test_what_a_law_of_phases_remembers_is_not_lost():
+    """Written down once for each phase, it was taken for a law that remembers nothing."""
+    ends = []
+    for engine in ("interpreted", "compiled"):
+        sim, bd = controlled(Peak(), engine)
+        ends.append(sim.run(bd, T=0.3, dt=0.01, solver="RK4").x[-1])
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-9)
+    assert "it changes 'most' of its Peak while it computes" in str(sim.explain(bd))
+
+
 @pytest.mark.parametrize("name", ["namespace", "slots", "object", "mapping", "userdict", "deque", "nonlocal"])
 def test_what_a_law_remembers_is_kept_out_of_what_is_written_down(name):
     if name == "nonlocal":

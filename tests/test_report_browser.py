@@ -72,6 +72,24 @@ def test_what_goes_far_is_followed(tmp_path):
     np.testing.assert_allclose(found[:, 0, 1:3], 0.1 * tip + [[0, 0], [0, -6.05], [0, -20]], atol=2e-3)
 
 
+def test_a_cable_leads_from_its_trolley_and_a_shaft_has_a_size(tmp_path):
+    """The cable began where its load had been highest, and the grid of a shaft was one of 5e-10 m."""
+    t = np.linspace(0, 2, 21)
+    trolley = cs.Link("trolley", joint=cs.Prismatic((1, 0, 0), name="x"), mass=6.0)
+    cable = cs.Link("cable", "trolley", cs.Revolute((0, 0, 1), name="swing"))
+    load = cs.Link("load", "cable", cs.Prismatic((0, -1, 0), name="hoist"), mass=2.0)
+    shaft = cs.Mechanism([cs.Link("shaft", joint=cs.Revolute((0, 0, 1)), inertia=np.eye(3))])
+    moved = np.column_stack([10.0 + t, 0.1 * t, 3.0 - 0.5 * t])
+    panes = [pane("mechanism", t, moved, "crane", mechanism=cs.Mechanism([trolley, cable, load]))]
+    panes.append(pane("mechanism", t, t[:, None], "shaft", mechanism=shaft))
+    script = """[report.panes[0].rails(report.panes[0].at(1)).map(r => [r.a, r.b]), report.panes.map(p => p.size)]"""
+    (rail, hoist), sizes = in_browser(tmp_path, report.html(None, outcome(*panes)), script)
+    np.testing.assert_allclose(hoist[0], [11.0, 0.0, 0.0], atol=1e-4)  # where the trolley is
+    reached = np.array(hoist[1]) - hoist[0]
+    assert np.linalg.norm(reached) > 3.0 and reached @ [np.sin(0.1), -np.cos(0.1), 0.0] > 3.0
+    assert rail[0][0] > 8.0 and sizes[1] == 1.0
+
+
 def test_names_do_nothing(tmp_path):
     sim = cs.Simulation(progress=False, graphics=False)
     bd = position_loop(sim)

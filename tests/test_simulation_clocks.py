@@ -243,3 +243,44 @@ def test_samples_on_a_grid_show_what_a_tick_at_an_event_brings(engine):
     out = sim.run(bd, T=0.8, dt=0.1, watch=["held"])
     assert len(out.events) >= 7
     np.testing.assert_allclose(out.signal("held").ravel(), out.t, atol=1e-12)
+
+
+def regulator(bd, clock, error, k=""):
+    """Make a sampled PI controller in a diagram; return its output."""
+    held, integral = bd.ZOH(clock, name=f"held{k}"), bd.INTEGRATOR_S(clock, name=f"integral{k}")
+    gain, total = bd.GAIN(3.0, name=f"gain{k}"), bd.SUM("++", name=f"total{k}")
+    bd.connect(error, held)
+    bd.connect(held, gain, integral)
+    bd.connect(gain, total[0])
+    bd.connect(integral, total[1])
+    return total
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_clocks_tick_within_subsystems(engine):
+    """A sampled block in a subsystem ended in a KeyError, or had no sample; here the subsystem is there twice."""
+    sim, found = cs.Simulation(engine=engine), {}
+    for where in ("flat", "clock of the diagram", "clock of its own"):
+        bd = sim.blockdiagram("top")
+        clock = bd.clock(10, "Hz", name="clock")
+        lag, error, both = bd.LTI_SISO([1.0], [1.0, 1.0], name="lag"), bd.SUM("+-", name="error"), bd.SUM("++")
+        bd.connect(bd.WAVEFORM("sine", freq=0.3, name="wanted"), error[0])
+        bd.connect(lag, error[1])
+        inner = sim.blockdiagram(name="inner")
+        if where != "flat":
+            mine = clock if where == "clock of the diagram" else inner.clock(10, "Hz", name="another")
+            inner.connect(regulator(inner, mine, inner.INPORT(1)), inner.OUTPORT(1))
+        for k in range(2):
+            made = regulator(bd, clock, error, k) if where == "flat" else bd.SUBSYSTEM(inner, name=f"part{k}")
+            if where != "flat":
+                bd.connect(error, made)
+            bd.connect(made, both[k])
+        hold = bd.ZOH(clock, name="hold")
+        bd.connect(both, hold)
+        bd.connect(hold, lag)
+        out, again = sim.run(bd, T=3, watch=["hold"]), sim.run(bd, T=3)
+        poles = sim.linearize(bd, inputs=["wanted"], outputs=["lag"], dt=0.1).poles
+        found[where] = np.concatenate([out.x[-1], out.signal("hold")[-1:], again.x[-1], np.sort(abs(poles))])
+    for where in found:
+        np.testing.assert_allclose(found[where], found["flat"], rtol=0, atol=1e-9, err_msg=where)
+    assert len(found["flat"]) == 9 and abs(found["flat"][0]) > 0.1

@@ -201,3 +201,15 @@ def test_a_run_begins_where_some_states_are_named(sim):
         sim.run(bd, T=0.1, start={"plant": [0.1, 0.2]})
     with pytest.raises(NonFinite, match=r"start\['plant.elbow.q'\]: expected finite numbers"):
         sim.run(bd, T=0.1, start={"plant.elbow.q": np.nan})
+
+
+@pytest.mark.parametrize("suffix", ["npz", "csv", "mat"])
+def test_a_saved_run_is_no_state_to_go_on_from(suffix, tmp_path):
+    """Its bytes were taken for JSON that cannot be decoded, and what `cs.load` made of it for an array."""
+    sim = cs.Simulation(engine="interpreted")
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS("acrobot", actuated=[], name="plant")
+    sim.run(bd, T=0.1, watch=["plant"]).save(path := tmp_path / f"run.{suffix}")
+    for start in (path, str(path), cs.load(path)):
+        with pytest.raises(cs.CstormError, match=r"start: .*a saved run holds signals, .* out\.state\.save"):
+            sim.run(bd, T=0.1, start=start)

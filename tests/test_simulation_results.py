@@ -76,6 +76,24 @@ def test_what_can_not_be_watched(sim, watch, message):
     assert message in str(caught.value)
 
 
+def test_states_are_watched_as_they_are(sim):
+    """`out.signal` answers them, and `watch` took the name of a coordinate for that of a block."""
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS("acrobot", actuated=[], name="plant")
+    out = sim.run(bd, 0.1, watch=["plant.elbow.q"])
+    np.testing.assert_array_equal(out.signal("plant.elbow.q"), out.x[:, 1])
+    assert "y" not in out
+    with pytest.raises(cs.UnknownName, match=r"^watch: 'plant.elbo.q' is no output; there is plant.q, whose"):
+        sim.run(bd, 0.1, watch=["plant.elbo.q"])
+    with pytest.raises(cs.UnknownName, match=r"outputs: 'plant.elbow.q' is no output; there is plant.q$"):
+        sim.linearize(bd, outputs=["plant.elbow.q"])
+    with pytest.raises(cs.UnknownName, match=r"cost: 'plant.elbo.q' is no output; .* the states plant.shoulder.q"):
+        sim.gradient(bd, "plant.elbo.q", ["plant.forearm.mass"], T=0.1)
+    names = ["plant.elbow.q"]
+    swept = sim.sweep(bd, {"plant.elbow.q": [0.1, 0.2]}, lambda out: out.t[-1], T=0.1, watch=names, progress=False)
+    assert not swept.failed.any()
+
+
 def test_names_that_a_result_does_not_have(sim):
     """Private names were listed, and what is no name at all ended in Python's words."""
     bd = sim.blockdiagram()

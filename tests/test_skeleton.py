@@ -107,6 +107,22 @@ def test_branches_are_drawn_each():
     assert len(bones.tips) == 4
 
 
+def test_a_body_between_two_wheels_is_seen_to_turn():
+    """Its lines lay on its own axis, so that no picture showed how a two-wheeled robot leans."""
+    body = Link("body", joint=Revolute((0, 1, 0)), mass=10.0, com=(0, 0, 0.5), inertia=np.eye(3))
+    wheels = [
+        Link(side, "body", Revolute((0, 1, 0)), (0, y, 0), mass=1.0) for side, y in (("left", 0.3), ("right", -0.3))
+    ]
+    bones = skeleton(Mechanism([body, *wheels]))
+    (left, right, top), q = bones.lines[0], [0.3, 0.0, 0.0]
+    assert [line[-1].tolist() for line in (left, right, top)] == [[0, 0.3, 0], [0, -0.3, 0], [0, 0, 1.0]]
+    drawn = bones.place(bones.poses(q)).lines[0][2]
+    np.testing.assert_allclose(drawn, [[0, 0, 0], [np.sin(0.3), 0, np.cos(0.3)]], atol=1e-12)
+    # as the mass of a rod lies
+    along = skeleton(Mechanism([body.replace(com=(0, 0.5, 0.1)), *wheels]))
+    assert len(along.lines[0]) == 2
+
+
 def test_a_slide_begins_at_its_anchor():
     rail = Link("carriage", None, Prismatic((1, 0, 0), limits=(-1.0, 2.0)), at(0.5), mass=1.0)
     bones = skeleton(Mechanism([rail]))

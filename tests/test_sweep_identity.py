@@ -189,3 +189,33 @@ def test_options_are_told_by_what_they_are():
     held.self = held
     assert option_identity(held) == option_identity(held)
     assert option_identity(np.random.default_rng(1)) == option_identity(np.random.default_rng(2))
+
+
+def test_a_constraint_that_is_said_by_a_function_is_told_by_it(sim, tmp_path):
+    """No diagram of a mechanism with one could be swept: such a mechanism has no words in a file."""
+
+    def build(sim, loop):
+        bd = sim.blockdiagram("geared")
+        mech = cs.library.planar_2r().with_drive(actuated=["shoulder"]).replace(loops=[loop])
+        bd.connect(bd.CONSTANT(1.0, name="torque"), bd.HYBRIDDYNAMICS(mech, name="plant").tau)
+        return bd
+
+    def geared(ratio):
+        return cs.Constraint(lambda q: q[1] - ratio * q[0], name="gear")
+
+    def swept(loop, **options):
+        return sim.sweep(
+            functools.partial(build, loop=loop),
+            {"torque.value": [1.0, 2.0]},
+            "plant.elbow.q",
+            T=0.2,
+            progress=False,
+            **options,
+        )
+
+    found = swept(geared(2.0), resume=(path := tmp_path / "sweep.jsonl"))
+    coupled = swept(cs.Coupling("elbow", "shoulder", ratio=2.0))
+    np.testing.assert_allclose(found["plant.elbow.q"], coupled["plant.elbow.q"], rtol=1e-9)
+    np.testing.assert_array_equal(swept(geared(2.0), resume=path)["plant.elbow.q"], found["plant.elbow.q"])
+    with pytest.raises(cs.FileFormatError, match=r"its diagram differs: .*block .plant. was "):
+        swept(geared(3.0), resume=path)

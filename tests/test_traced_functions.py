@@ -101,6 +101,7 @@ IDIOMS = {
     "stacked": "return np.hstack([x[0], x[:2]]) + np.stack([x[0], x[1], 1.0]) + np.vstack([[x[0], 1, 2], x])[0]",
     "another name": "A = np.zeros(3); B = A; A += 1.0; A[0] = x[0]; return B + A",
     "a part of it": "A = np.zeros((2, 2)); B = np.ravel(A); B[3] = x[0]; C = A.T; C[0, 1] = x[1]; return A[1]",
+    "polynomials": "p = np.polyder([1.0, -2.0, 0.5]); return np.polyval(p, x[0]) + np.poly1d([x[1], 3.0])(x[2]) + x",
     "a copy of it": "A = x.astype(float); A[0] = 9.0; B = np.array(x); B[1] = 9.0; return x + A + B",
     "a loop that is left": "s = 0.0\n    for v in x:\n        if v > 1.0: break\n        s += v\n    return s",
     "a chain": "return x[0] if 0 < x[0] < 1 else x[1] if x[1] > 0 and not x[2] > 0 else sorted([*x[:2]])[1]",

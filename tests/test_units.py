@@ -79,7 +79,7 @@ def test_accelerations_that_open_loops_are_refused(T):
     """What they missed was compared with 1 rad/s²: in slow time all accelerations passed."""
     there, _ = in_units(cs.library.four_bar(), 1.0, 1.0, T)
     q, still = there.project(np.full(3, 0.3))[0], np.zeros(3)
-    with pytest.raises(cs.CstormError, match="the accelerations open it"):
+    with pytest.raises(cs.CstormError, match=r"the accelerations open it .*; an optimal motion keeps it closed"):
         there.inverse_dynamics(q, still, np.ones(3) / T**2)
     driven = there.with_drive(actuated=["crank", "rocker"], active=["crank", "rocker"])
     with pytest.raises(cs.CstormError, match="contradict it"):

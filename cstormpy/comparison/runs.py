@@ -158,6 +158,9 @@ def _combinations(options: Any, fixed: Mapping[str, Any]) -> list[dict[str, Any]
     for name, values in options.items():
         if name in fixed:
             raise InvalidValue(f"option {name!r}: is to vary, and given as a fixed one too; leave out one of them")
+        if isinstance(values, Mapping):
+            each = ", ".join(f"{{{key!r}: ...}}" for key in [*values][:3]) + ", ..." * (len(values) > 3)
+            raise InvalidType(f"option {name!r}: expected a list of values, got a dict; write [{each}]")
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InvalidType(
                 f"option {name!r}: expected a list of values, got {shown(values)}; write [{shown(values)}]"

@@ -29,6 +29,9 @@ from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.nodes import Node
 from cstormpy.mechanism import Mechanism
 
+#: How far below zero a margin may be where it crosses, besides ten times what it is there before the phase changes.
+_CROSSED = 1e-9
+
 
 def remaining(elapsed: float, duration: float) -> float:
     """Return 1 − s: the share of the step that is left some time after the swap.
@@ -186,9 +189,6 @@ class LawSet:
             return
         before = self(t, q, qd, reference).copy()
         self._start(k, t, q, qd)
-        for _ in self._each[k].modes:  # a law that would leave its first phase at once does so before the step is taken
-            if self._each[k].left(t, q, qd) < 0.0:
-                self._switch(k, t, q, qd)
         step = before - self._each[k](t, q, qd, reference)
         self.active, self.since, self.until, self.step = k, t, t + self._blend, step
 
@@ -200,7 +200,9 @@ class LawSet:
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase of the active law; its torque may jump there."""
+        crossed = abs(self.left(t, q, qd))  # not zero, as a crossing is located to rounding
         self._switch(self.active, t, q, qd)
+        self._leave(self.active, t, q, qd, 10.0 * crossed + _CROSSED)
 
     def _start(self, k: int, t: float, q: Array, qd: Array) -> None:
         before = self._each[k].mode
@@ -210,6 +212,14 @@ class LawSet:
             if k not in self._looked_at:
                 refuse_margin(self.names[k], self._each[k], t, q, qd)
                 self._looked_at = self._looked_at | {k}
+            self._leave(k, t, q, qd)
+
+    def _leave(self, k: int, t: float, q: Array, qd: Array, beyond: float = 0.0) -> None:
+        """Change phases whose margin is below zero as they begin: it would never fall below zero in them."""
+        for _ in self._phases[k]:
+            if not self._each[k].left(t, q, qd) < -beyond:
+                return
+            self._switch(k, t, q, qd)
 
     def _switch(self, k: int, t: float, q: Array, qd: Array) -> None:
         before = self._each[k].mode
@@ -304,6 +314,8 @@ def laws_by_name(laws: Mapping[str, Any] | Sequence[str] | Law | str | object, m
             raise InvalidType(f"law {name!r}: __init__ of {type(law).__name__} must call super().__init__(mech)")
         if isinstance(law, Law):
             check_arguments(law.torque, "reference")
+            for method in (law.start, law.margin, law.switch):
+                check_arguments(method)
         if isinstance(law, Law) and (law.mech.names != mech.names or law.mech.actuated != mech.actuated):
             raise InvalidValue(
                 f"law {name!r}: was made for a mechanism of other joints or motors "

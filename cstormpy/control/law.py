@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
@@ -115,10 +116,13 @@ class Law(metaclass=_LawClass):
     def __call__(self, t: float, q: ArrayLike, qd: ArrayLike, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), within their limit; the arguments are those of `torque`."""
         if isinstance(self.mode, Node):
-            return choose(self.mode, self._in_each_phase(), t, q, qd, reference)
+            return choose(self.mode, self._in_each_phase("__call__"), t, q, qd, reference)
         if type(q) is not np.ndarray or type(qd) is not np.ndarray or q.shape != self._shape or qd.shape != self._shape:
             q, qd = self._as_coordinates(q, "q"), self._as_coordinates(qd, "qd")
+        mode = self.mode
         tau = self.torque(t, q, qd, reference)
+        if self.mode != mode:
+            self._refuse_change(mode)
         if type(tau) is not np.ndarray or tau.shape != self._torques:
             tau = self._as_torques(tau)
         return tau if self.limit is None else clipped(tau, self.limit)
@@ -140,7 +144,17 @@ class Law(metaclass=_LawClass):
         if is_single(value):
             value = [value]
         hint = 'one torque for each joint with a motor, mech.with_drive(actuated=["..."]) says which have one'
+        if self.mech.active:
+            hint += f"; those of the active, {', '.join(self.mech.active)}, are not used"
         return checks.array(value, self._torques, what, hint)  # type: ignore[arg-type]
+
+    def _refuse_change(self, before: int) -> None:
+        """Refuse a phase that `torque` has changed, which is asked within steps too, also those that are taken back."""
+        after, self.mode = self.mode, before
+        raise InvalidValue(
+            f"{self._asked()}(): changes its phase, mode, from {before} to {after}; let margin(t, q, qd) fall below "
+            "zero where that is to be, and change it in switch(t, q, qd)"
+        )
 
     # ---------------------------------------------------------------- phases
 
@@ -149,20 +163,25 @@ class Law(metaclass=_LawClass):
         """True where all is there that `torque` needs; a law that must find something first does so when first used."""
         return True
 
-    def _in_each_phase(self) -> list[Law]:
-        """Return the law in each of its phases, for one evaluation."""
-        found = []
-        for k in range(len(self.modes)):
+    def _in_each_phase(self, method: str) -> list[Callable[..., Any]]:
+        """Return a method of the law in each of its phases, for one evaluation."""
+
+        def asked(k: int, *given: Any) -> Any:
             law = object.__new__(type(self))
             law.__dict__.update(self.__dict__)
             law.mode = k
-            found.append(law)
-        return found
+            found = getattr(law, method)(*given)
+            held, mine = vars(law), vars(self)
+            # what it sets of itself meanwhile stands in the law too: who writes it down sees that it remembers
+            mine.update({name: v for name, v in held.items() if v is not (k if name == "mode" else mine.get(name))})
+            return found
+
+        return [functools.partial(asked, k) for k in range(len(self.modes))]
 
     def left(self, t: float, q: Array, qd: Array) -> float:
         """Return `margin`, or 1 where that is None."""
         if isinstance(self.mode, Node):
-            return choose(self.mode, [law.left for law in self._in_each_phase()], t, q, qd)
+            return choose(self.mode, self._in_each_phase("left"), t, q, qd)
         margin = self.margin(t, q, qd)
         return 1.0 if margin is None else margin
 
@@ -170,7 +189,10 @@ class Law(metaclass=_LawClass):
         """Choose the phase that fits a state, as the law takes over, or a run begins: in the phase it was made in."""
 
     def margin(self, t: float, q: Array, qd: Array) -> float | None:
-        """Return a number that is positive until the law wants to change its phase; None: it never does."""
+        """Return a number that is positive until the law wants to change its phase; None: it never does.
+
+        Where a phase begins with one below zero the law leaves it at once.
+        """
         return None
 
     def switch(self, t: float, q: Array, qd: Array) -> None:

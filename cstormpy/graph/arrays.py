@@ -49,6 +49,8 @@ class Symbols(np.ndarray[Any, Any]):
         own = FUNCTIONS.get(function)
         if own is not None:
             return _each(_wrapped, own(*args, **kwargs))
+        if function is np.empty_like:  # an array to write into, also that of one number
+            return super().__array_function__(function, types, args, kwargs)
         return self._as_views(super().__array_function__(function, types, args, kwargs))
 
     def _on_floats(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -2,8 +2,9 @@
 
 A link is drawn as lines from its joint to the joints of its children and to where loops hold it. One that has neither
 is drawn to its frame where that lies off the joint (as Denavit-Hartenberg frames do), or else to twice its centre of
-mass, where a uniform rod would end. A link that has shapes is drawn as these are. All is kept in the frames of the
-links, so that a drawing moves it by the links' poses alone.
+mass, where a uniform rod would end; so is one whose lines all lie on its own axis, as the body between two wheels. A
+link that has shapes is drawn as these are. All is kept in the frames of the links, so that a drawing moves it by the
+links' poses alone.
 """
 
 from __future__ import annotations
@@ -305,6 +306,8 @@ def _polylines(link: Link, start: Array, children: list[Array], same: float) -> 
     """Return the lines from a link's joint to the joints of its children, or to its end."""
     far = np.linalg.norm(start) > same  # the frame lies off the joint: the link leads there first
     ends = children or ([] if far else [_end(link, start)])
+    if children and not far and _turns_unseen(link, start, children, same):
+        ends = [*children, _end(link, start)]
     if far and not children:
         return (np.stack([start, np.zeros(3)]),)
     lines = []
@@ -315,6 +318,18 @@ def _polylines(link: Link, start: Array, children: list[Array], same: float) -> 
         if len(kept) > 1:
             lines.append(np.stack(kept))
     return tuple(lines)
+
+
+def _turns_unseen(link: Link, start: Array, children: list[Array], same: float) -> bool:
+    """Tell whether lines to its children all lie on a link's axis, off which its centre of mass is."""
+    axis = link.joint.direction
+    if (
+        link.joint.symbol.rail
+        or not np.any(axis)
+        or any(np.linalg.norm(np.cross(end - start, axis)) > same for end in children)
+    ):
+        return False
+    return bool(np.linalg.norm(np.cross(_end(link, start) - start, axis)) > same)
 
 
 def _end(link: Link, start: Array) -> Array:

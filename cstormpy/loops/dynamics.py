@@ -405,7 +405,8 @@ def _closed_motion(mech: Linkage, samples: Samples) -> Closure:
         where = "" if samples.single else f" in row {row}"
         raise InvalidValue(
             f"loop {constraint_names(mech)[k]}: the accelerations open it by "
-            f"{off[row, k] * sizes[k]:.3g}{ends_of(mech, k)}{where}"
+            f"{off[row, k] * sizes[k]:.3g}{ends_of(mech, k)}{where}; an optimal motion keeps it closed to more "
+            "digits by transcription='freedoms' or solve(feasibility=1e-6)"
         )
     return found
 

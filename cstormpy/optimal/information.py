@@ -28,6 +28,7 @@ import numpy as np
 from cstormpy import checks
 from cstormpy.arguments import option
 from cstormpy.arrays import as_floats
+from cstormpy.dynamics.checked_arguments import some_of
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.identification.base_parameters import BaseParameters, regrouped
 from cstormpy.identification.equations import ClosedEquations, OpenEquations, equations_of
@@ -395,9 +396,14 @@ def exciting_motion(
     return ExcitingMotion(best.base, best.information, solution.motion, guess, first, solution)
 
 
+_EACH = "one number, or one for the torque of each joint, with motor or without: "
+
+
 def _noise(mech: Mechanism, noise: Any) -> Array:
     given = as_floats(noise, "noise")
-    values = checks.array(np.full(mech.n, float(given)) if given.ndim == 0 else noise, (mech.n,), "noise")
+    values = checks.array(
+        np.full(mech.n, float(given)) if given.ndim == 0 else noise, (mech.n,), "noise", _EACH + some_of(mech.names)
+    )
     if not (values > 0.0).all():
         raise InvalidValue(f"noise: expected positive standard deviations, got {shown(noise)}")
     return values

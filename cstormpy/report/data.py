@@ -327,8 +327,9 @@ def _rails(bones: Skeleton, q: Array) -> list[dict[str, Any]]:
     rails = []
     for i, (joint, stroke) in enumerate(zip(bones.joints, bones.strokes, strict=True)):
         if joint.symbol.rail:
-            used = (slid[:, i].min() - spare, slid[:, i].max() + spare)
-            low, high = used if stroke is None else (min(stroke[0], 0.0), max(stroke[1], 0.0))
+            low, high = stroke or (slid[:, i].min() - spare, slid[:, i].max() + spare)
+            if stroke or bones.parents[i] >= 0:  # from the link that carries it, as a cable from its drum
+                low, high = min(low, 0.0), max(high, 0.0)
             along = (bones.home[i, :3, :3] @ bones.axes[i]).tolist()
             rails.append({"link": i, "along": along, "low": float(low), "high": float(high)})
     return rails

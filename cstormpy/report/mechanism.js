@@ -159,8 +159,10 @@ class MechanismView extends Surface {
     for (let k = 0; k < 8; k++) corners.push([0, 1, 2].map((r) => ((k >> r) & 1 ? high : low)[r] - this.centre[r]));
     const most = (axis) => Math.max(...corners.map((corner) => Math.abs(dot(corner, axis))));
     this.middles = this.pane.follow && this.pane.follow.middles.map(unpack);
-    const size = Math.max(this.middles ? this.pane.follow.radius : this.radius(), 1e-9);
+    // of a mechanism whose joints are all at one point nothing tells how large it is
+    const size = (this.middles ? this.pane.follow.radius : this.radius()) || this.bones.reach;
     this.half = this.bones.planar && !this.middles ? [most(this.bones.right), most(this.bones.up)] : [size, size];
+    if (!Math.max(...this.half)) this.half = [size, size];
     this.size = size;
     this.floor = Math.min(0, ...corners.map((corner) => dot(plus(corner, this.centre), this.bones.up)));
   }

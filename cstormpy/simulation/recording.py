@@ -17,6 +17,7 @@ from bdsim.graphics_block import GraphicsBlock
 from bdsim.run_sim import BDSimState
 
 from cstormpy.arrays import Array
+from cstormpy.dynamics.checked_arguments import some_of
 from cstormpy.errors import BlockError, DiagramError, InvalidType, UnknownName, shown, unknown_name
 from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.diagram import Diagram
@@ -84,7 +85,7 @@ class Signal:
         return self.block.blockclass == "sampled" and not self.block.__dict__.get("between_ticks", False)
 
 
-def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
+def find_signals(bd: Any, watch: Any, what: str = "watch", *, beside_states: bool = False) -> list[Signal]:
     """Return the signals that a user asks for.
 
     Parameters
@@ -94,6 +95,8 @@ def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
         one. A subsystem is named as it was made, and so are the blocks in it, after its name and a slash.
     what : str
         The argument that they were given as, for messages.
+    beside_states : bool
+        Whether states are recorded as well, so that their names stand for nothing more.
     """
     if watch.__class__ in (tuple, list) and not watch:
         return []
@@ -102,6 +105,8 @@ def find_signals(bd: Any, watch: Any, what: str = "watch") -> list[Signal]:
         watch = [b[i] for b in watch for i in range(b.nout)] if watch and isinstance(watch[0], Block) else watch
     if isinstance(watch, (Block, Plug)) or not isinstance(watch, Iterable) or getattr(watch, "ndim", 1) == 0:
         watch = [watch]
+    if beside_states:
+        watch = [item for item in watch if not (isinstance(item, str) and item in bd.statenames)]
     return [signal for item in watch for signal in _find(bd, item, what)]
 
 
@@ -142,6 +147,7 @@ def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
     match = _NAME.match(text)
     block = known.get(match["block"]) if match else None
     if match is None or block is None:
+        _refuse_coordinate(bd, text, what)
         raise unknown_name(f"{what}: block", match["block"] if match else text, known)
     names = list(_outside(block)[1] or [])
     if match["name"] is not None:
@@ -152,6 +158,16 @@ def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
     if port >= block.nout:
         raise UnknownName(f"{what}: block {match['block']!r} has {block.nout} outputs, there is no output {port}")
     return [Signal(block, port)]
+
+
+def _refuse_coordinate(bd: Any, text: str, what: str) -> None:
+    """Refuse one number of an output, as "plant.elbow.q" is of the output q, or what is meant for one."""
+    before, _, port = text.rpartition(".")
+    for name, block in named_blocks(bd).items():
+        if before.startswith(f"{name}.") and port in (_outside(block)[1] or []):
+            states = [s for s in bd.statenames if s.startswith(f"{name}.") and s.endswith(f".{port}")]
+            single = f", whose numbers are the states {some_of(states)}" if states and text not in states else ""
+            raise UnknownName(f"{what}: {text!r} is no output; there is {name}.{port}{single}")
 
 
 def unknown_port(kind: str, name: str, known: Sequence[str], block: str) -> UnknownName:

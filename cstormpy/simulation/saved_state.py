@@ -20,6 +20,8 @@ from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeErr
 from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.named_states import state_vector
+from cstormpy.simulation.result_files import READERS
+from cstormpy.simulation.run_data import Recorded
 
 _FORMAT = "cstormpy state 1"
 
@@ -176,6 +178,12 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} is neither number nor text")
 
 
+_NO_STATE = (
+    "a saved run holds signals, not all of where it stood; save that beside it, by out.state.save('state.json'), or "
+    "begin at states by name, as {'plant.elbow.q': 0.3}"
+)
+
+
 def opened(start: Any, what: str = "start") -> Any:
     """Return the start of a run: of a run that was before its end, of a path what is in its file.
 
@@ -184,8 +192,12 @@ def opened(start: Any, what: str = "start") -> Any:
     of_run = getattr(start, "state", None)
     if isinstance(of_run, SavedState):
         return of_run
+    if isinstance(start, Recorded):
+        raise InvalidType(f"{what}: {_NO_STATE}")
     if not isinstance(start, (str, os.PathLike)):
         return start
+    if Path(start).suffix.lower() in READERS:
+        raise FileFormatError(f"{what}: {os.fspath(start)}: {_NO_STATE}")
     try:
         return SavedState.load(start)
     except FileFormatError as error:

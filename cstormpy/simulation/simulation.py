@@ -432,7 +432,8 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             raise run.error
         say_limits_left(out.data[".left_limits"])
         if run.error is not None or run.status == "interrupted":
-            notice(f"{run.message}; {len(out.t)} samples until then are returned")
+            until = "1 sample until then is" if len(out.t) == 1 else f"{len(out.t)} samples until then are"
+            notice(f"{run.message}; {until} returned")
         elif run.interrupts.pressed:
             notice(f"Ctrl-C came after the last step: the run is {run.status}, and its result is returned")
 
@@ -497,7 +498,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             self.update_parameters(bd)
             start_clocks(bd, simstate, settings.first_tick, begin, isinstance(start, SavedState))
             start_blocks(bd, simstate)
-        watched = {s.key: s for s in find_signals(bd, watch) + find_signals(bd, simstate.watchlist)}
+        watched = {s.key: s for s in find_signals(bd, watch, beside_states=True) + find_signals(bd, simstate.watchlist)}
         panes = find_panes(bd)
         shown = {s.key: s for pane in panes for s in pane.signals if s.key not in watched}
         watchers = [] if observer is None else [observer]

@@ -115,7 +115,7 @@ class _Axes(MultiDofJoint):
     """Base of the compound joints that are given by axes and one point."""
 
     _fields = ("axes", "point", *MultiDofJoint.each, "limits", "name")
-    _given: ClassVar[Array]  # axes unless said
+    _given: ClassVar[tuple[tuple[int, ...], ...]]  # axes unless said
     axes: Array
 
     def __init__(
@@ -134,7 +134,7 @@ class _Axes(MultiDofJoint):
     ) -> None:
         values = (damping, friction, friction_velocity, armature, stiffness, rest)
         where = self._set_each(point, limits, name, **dict(zip(self.each, values, strict=True)))
-        given = checks.array(self._given if axes is None else axes, self._given.shape, f"{where}axes")
+        given = checks.array(self._given if axes is None else axes, np.shape(self._given), f"{where}axes")
         units = [checks.unit_vector(axis, f"{where}axes[{k}]") for k, axis in enumerate(given)]
         self._set(axes=frozen(np.stack(units)))
         self._set(_chain=self._made(where))
@@ -190,7 +190,7 @@ class Universal(_Axes):
     symbol = Symbol("ball")
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"axes": (2, 3), "point": (3,)}
     _count = 2
-    _given = frozen(np.eye(3)[:2])
+    _given = (1, 0, 0), (0, 1, 0)
 
     def _made(self, where: str) -> tuple[OneDofJoint, ...]:
         if np.linalg.norm(np.cross(*self.axes)) < _PARALLEL:
@@ -223,7 +223,7 @@ class Planar(_Axes):
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"axes": (2, 3), "point": (3,)}
     perpendicular: ClassVar[tuple[str, ...]] = ("axes",)
     _count = 3
-    _given = frozen(np.eye(3)[:2])
+    _given = (1, 0, 0), (0, 1, 0)
 
     @classmethod
     def across(cls, normal: ArrayLike, **options: Any) -> Planar:
@@ -294,7 +294,7 @@ class Translational(_Axes):
     symbol = Symbol("slider", support=False)
     shapes: ClassVar[dict[str, tuple[int, ...]]] = {"axes": (3, 3), "point": (3,)}
     _count = 3
-    _given = frozen(np.eye(3))
+    _given = (1, 0, 0), (0, 1, 0), (0, 0, 1)
 
     def _made(self, where: str) -> tuple[OneDofJoint, ...]:
         if abs(np.linalg.det(self.axes)) < _PARALLEL:

@@ -48,6 +48,18 @@ class Symbol(NamedTuple):
         return self.support or self.rail
 
 
+class _Origin:
+    """The origin (3,) of the link's frame, for joints that have no point of their own.
+
+    As an array `help` would show NumPy's pages on arrays, twice as long as those of the joint.
+    """
+
+    _zeros = frozen(np.zeros(3))
+
+    def __get__(self, joint: Joint | None, kind: type[Joint]) -> Any:
+        return self if joint is None else self._zeros
+
+
 class Joint(Value):
     """Base of all joints: a name, and what the joint knows of itself.
 
@@ -81,7 +93,7 @@ class Joint(Value):
     symbol: ClassVar[Symbol] = Symbol()
     name: str | None
     max_angle: float | None = None
-    point: NDArray[np.float64] = frozen(np.zeros(3))
+    point: NDArray[np.float64] = _Origin()  # type: ignore[assignment]
 
     @property
     def freedoms(self) -> tuple[OneDofJoint, ...]:

@@ -132,7 +132,7 @@ class Problem:
         compile_diagram(bd)
         self.sim, self.bd, self.what, self.directions = sim, bd, what, directions
         self.start = opened(options.pop("start", None))
-        self.watch = _ports(find_signals(bd, options.pop("watch", ()), f"{what}: watch"))
+        self.watch = _ports(find_signals(bd, options.pop("watch", ()), f"{what}: watch", beside_states=True))
         self.settings = _settings(told_with_options(sim.options.data, options), what)
         begin = first_state(bd, self.start, what)
         self.parameters = Parameters(bd, parameters, begin, open_loops=directions is not None)

@@ -72,7 +72,7 @@ def follow(
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
         run.resumed = isinstance(start, SavedState)
-        run.prepare(parameters, find_signals(bd, watch), from_blocks, sim.engine, times)
+        run.prepare(parameters, find_signals(bd, watch, beside_states=True), from_blocks, sim.engine, times)
         if directions is not None:
             run.dx = directions.copy()
         run.begin(t, x, 0.0)

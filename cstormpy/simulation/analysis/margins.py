@@ -84,7 +84,7 @@ class Margins:
         if len(self.loops) > 1:
             lines.append(f"all loops at once: distance {_told(self.together)} at {_told(self.together_at)} rad/s")
         if self.idle:
-            lines.append(f"nothing comes back here of: {', '.join(self.idle)}")
+            lines.append(f"nothing comes back here, as where a limit holds a signal, of: {', '.join(self.idle)}")
         if not self.stable:
             lines.append("the loops are not stable as they are; this is where one more pole comes to the border")
         return "\n".join(lines)

@@ -21,7 +21,7 @@ from bdsim.block import Block
 from bdsim.components import Clock
 from bdsim.graphics_block import GraphicsBlock
 
-from cstormpy.mechanism import Mechanism
+from cstormpy.mechanism import Coupling, Loop, Mechanism
 from cstormpy.simulation.surroundings import codes_within
 from cstormpy.simulation.sweep.measures import digest
 
@@ -104,7 +104,10 @@ class _Teller:
     def _composed(self, value: Any) -> Any:
         kind = type(value)
         if isinstance(value, Mechanism):
-            return ["mechanism", value.to_dict()]
+            if all(isinstance(loop, (Loop, Coupling)) for loop in value.loops):
+                return ["mechanism", value.to_dict()]
+            # a constraint that is said by a function has no words of its own
+            return ["mechanism", value.without_loops().to_dict(), self.told(list(value.loops))]
         if isinstance(value, Mapping):
             return [kind.__qualname__, self._pairs(value)]
         if isinstance(value, (set, frozenset)):

@@ -230,7 +230,7 @@ def _watch(job: Job, bd: Any) -> None:
     names = [watch] if isinstance(watch, str) and watch != "all" else watch
     if watch != "all" and not all(isinstance(name, str) for name in names):
         raise InvalidType("watch: a sweep runs diagrams of its own; give signals by their names, as ['plant.q']")
-    find_signals(bd, names)
+    find_signals(bd, names, beside_states=True)
     if isinstance(job.measure, Final):
         job.measure, more = job.measure.resolved(bd)
         names = names if names == "all" else list(dict.fromkeys([*names, *more]))

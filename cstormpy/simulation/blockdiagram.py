@@ -100,6 +100,13 @@ class WiredDiagram(BlockDiagram):
         makers = [name for name, value in self.__dict__.items() if isinstance(value, BlockMaker)]
         return sorted({*makers, *(name for name in super().__dir__() if not name.isupper())})
 
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: blocks hold functions of all kinds."""
+        raise InvalidType(
+            f"diagram {str(self.name)!r} can be copied by copy.deepcopy(bd) alone, and not be sent to another process: "
+            "send the function that makes it, as sim.sweep(build, ...) takes it"
+        )
+
     def __getitem__(self, name: int | str) -> Any:
         """Return a block by its name, or by the number that bdsim gave it."""
         known: dict[Any, Any] = named_blocks(self)

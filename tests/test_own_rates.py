@@ -87,3 +87,54 @@ def test_a_next_state_that_is_not_returned_is_told(engine):
     bd.connect(Counting(bd.clock(10, "Hz"), x0=[0.0], nin=0, nout=1, name="own", bd=bd), bd.INTEGRATOR())
     with pytest.raises(cs.CstormError, match=r"'own'.*next\(\) returned None; end it with 'return' and the next state"):
         sim.run(bd, T=0.3)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["diagram", "subsystem"])
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_block_without_its_next_state_is_told_so(engine, inside):
+    """Python said "type object 'Holding' has no attribute 'next'", and which block it was nobody did."""
+
+    class Holding(SampledBlock):
+        nin, nout = 1, 1
+
+        def output(self, t, u, x):
+            return [x[0]]
+
+    sim = cs.Simulation(engine=engine, live=False)
+    bd = top = sim.blockdiagram()
+    if inside:
+        bd = sim.blockdiagram()
+    own = Holding(bd.clock(10, "Hz"), x0=[0.0], nin=1, nout=1, name="own", bd=bd)
+    if inside:
+        bd.connect(bd.INPORT(1), own)
+        bd.connect(own, bd.OUTPORT(1))
+        own = top.SUBSYSTEM(bd, name="part")
+    top.connect(top.CONSTANT(1.0), own)
+    top.connect(own, top.NULL())
+    said = r"block 'own' \(HOLDING\): its class has no method next\(self, t, u, x\)"
+    with pytest.raises(cs.DiagramError, match=f"in subsystem 'part': {said}" if inside else said):
+        sim.run(top, T=0.3)
+
+
+def test_an_initial_state_that_does_not_fit_is_told_within_a_subsystem():
+    """There the diagram was said to have an "incorrect length for initial state", whose it was nobody said."""
+
+    class Lag(ContinuousBlock):
+        nin, nout = 1, 1
+
+        def output(self, t, u, x):
+            return [x[0]]
+
+        def deriv(self, t, u, x):
+            return u[0] - x
+
+    sim = cs.Simulation(live=False)
+    part, bd = sim.blockdiagram(), sim.blockdiagram()
+    own = Lag(nin=1, nout=1, nstates=1, name="own", bd=part)
+    own._x0 = np.zeros(2)
+    part.connect(part.INPORT(1), own)
+    part.connect(own, part.OUTPORT(1))
+    bd.connect(bd.CONSTANT(1.0), inner := bd.SUBSYSTEM(part, name="part"))
+    bd.connect(inner, bd.NULL())
+    with pytest.raises(cs.DiagramError, match=r"in subsystem 'part': block 'own' .*nstates=1, .* the shape \(2,\)"):
+        sim.run(bd, T=0.3)

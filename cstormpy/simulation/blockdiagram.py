@@ -60,9 +60,10 @@ class WiredDiagram(BlockDiagram):
                 return block
             except CstormError as error:
                 self._forget(blocks, wires)
-                if kind not in str(error):
-                    name = kwargs.get("name")
-                    error.args = (f"{kind}{f' {name!r}' if isinstance(name, str) else ''}: {error}",)
+                name, words = kwargs.get("name"), str(error)
+                if kind not in words or words.startswith(f"{kind}: "):
+                    words = words.removeprefix(f"{kind}: ")
+                    error.args = (f"{kind}{f' {name!r}' if isinstance(name, str) else ''}: {words}",)
                 raise
 
         return BlockMaker(kind, make, resolve)

@@ -373,7 +373,7 @@ def groups_of(out: RunData, names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _frame_of(out: RunData) -> Any:
     """Return a run as a DataFrame; `RunData.to_pandas` tells of it."""
-    pandas = _needed("pandas")
+    pandas = needed("pandas")
     frame = pandas.DataFrame(out.columns(), index=pandas.Index(np.asarray(out.t), name="t"))
     frame.attrs["units"] = {"t": "s", **out.units}
     return frame
@@ -381,7 +381,7 @@ def _frame_of(out: RunData) -> Any:
 
 def _dataset_of(out: RunData) -> Any:
     """Return a run as a Dataset; `RunData.to_xarray` tells of it."""
-    xarray = _needed("xarray")
+    xarray = needed("xarray")
     units = out.units
     variables = {}
     for name, values in out.arrays().items():
@@ -391,7 +391,8 @@ def _dataset_of(out: RunData) -> Any:
     return xarray.Dataset(variables, coords={"t": ("t", np.asarray(out.t), {"units": "s"})})
 
 
-def _needed(package: str) -> Any:
+def needed(package: str) -> Any:
+    """Return a package that a table is made by; say how to get it where it is not installed."""
     try:
         return import_module(package)
     except ImportError:

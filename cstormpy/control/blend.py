@@ -304,6 +304,8 @@ def laws_by_name(laws: Mapping[str, Any] | Sequence[str] | Law | str | object, m
             raise InvalidType(f"law {name!r}: __init__ of {type(law).__name__} must call super().__init__(mech)")
         if isinstance(law, Law):
             check_arguments(law.torque, "reference")
+            for each in (law.start, law.margin, law.switch):
+                check_arguments(each)
         if isinstance(law, Law) and (law.mech.names != mech.names or law.mech.actuated != mech.actuated):
             raise InvalidValue(
                 f"law {name!r}: was made for a mechanism of other joints or motors "

@@ -138,3 +138,71 @@ def test_an_initial_state_that_does_not_fit_is_told_within_a_subsystem():
     bd.connect(inner, bd.NULL())
     with pytest.raises(cs.DiagramError, match=r"in subsystem 'part': block 'own' .*nstates=1, .* the shape \(2,\)"):
         sim.run(bd, T=0.3)
+
+
+class Chosen(ContinuousBlock):
+    """At rest both of its rates are 1, and one of them stays so."""
+
+    nin, nout = 0, 1
+
+    def __init__(self, other=False, **options):
+        super().__init__(nstates=1, **options)
+        self._x0 = np.zeros(1)
+        if other:
+            self.deriv = self.growing
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def deriv(self, t, u, x):
+        return np.ones(1)
+
+    def growing(self, t, u, x):
+        return 1.0 + x
+
+
+class ChosenBySample(SampledBlock):
+    nin, nout = 0, 1
+
+    def __init__(self, clock, **options):
+        super().__init__(clock, x0=[0.0], **options)
+        self.next = lambda t, u, x: x + 1.0
+        self.output = lambda t, u, x: [2.0 * x[0]]
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def next(self, t, u, x):
+        return x
+
+
+def placed(engine, block, *args, **options):
+    sim = cs.Simulation(engine=engine, live=False)
+    bd = sim.blockdiagram()
+    clock = [bd.clock(10, "Hz")] if issubclass(block, SampledBlock) else []
+    bd.connect(block(*clock, *args, nin=0, nout=1, name="own", bd=bd, **options), bd.NULL())
+    bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR())
+    return sim, bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_method_that_is_set_on_the_block_itself_counts(engine):
+    """The compiled engine took that of the class: 1 for e − 1, where both were the same at the start."""
+    sim, bd = placed(engine, Chosen, other=True)
+    assert sim.run(bd, T=1.0, rtol=1e-9).signal("own:x_0")[-1] == pytest.approx(math.e - 1.0, rel=1e-7)
+    del bd["own"].deriv
+    assert sim.run(bd, T=1.0).signal("own:x_0")[-1] == pytest.approx(1.0)
+    sim, bd = placed(engine, ChosenBySample)
+    assert sim.run(bd, T=0.95, watch=["own"]).signal("own")[-1] == 20.0
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_method_of_the_class_that_is_another_one_in_the_next_run_counts(engine, monkeypatch):
+    """The compiled engine kept the one that the class had in the first run of the diagram."""
+    sim, bd = placed(engine, Chosen)
+    assert sim.run(bd, T=1.0).signal("own:x_0")[-1] == pytest.approx(1.0)
+    monkeypatch.setattr(Chosen, "deriv", Chosen.growing)
+    assert sim.run(bd, T=1.0, rtol=1e-9).signal("own:x_0")[-1] == pytest.approx(math.e - 1.0, rel=1e-7)
+    monkeypatch.setattr(Chosen, "output", lambda self, t, u, x: [3.0 * x[0]])
+    out = sim.run(bd, T=1.0, rtol=1e-9, watch=["own"])
+    assert out.signal("own")[-1] == pytest.approx(3.0 * (math.e - 1.0), rel=1e-7)

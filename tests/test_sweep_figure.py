@@ -224,6 +224,15 @@ def test_a_grid_is_a_table_of_its_runs():
     assert frame.loc[(X[2], Y[1]), "way"] == sweep["way"][2, 1]
 
 
+def test_a_table_is_taken_for_samples():
+    """It was told to be a dict of lists."""
+    drawn = np.random.default_rng(1).normal(size=(20, 2))
+    frame = made(lambda x, y: x * y, samples={"x": drawn[:, 0], "y": drawn[:, 1]}).to_pandas().reset_index()
+    again = made(lambda x, y: x * y, samples=frame[["x", "y"]])
+    np.testing.assert_array_equal(again["value"], frame["value"])
+    assert list(again.axes) == ["x", "y"]
+
+
 def test_samples_are_a_table_too():
     bias = np.random.default_rng(0).normal(size=50)
     frame = made(lambda bias, law: 2 * bias, samples={"bias": bias, "law": [np.sin, None] * 25}).to_pandas()

@@ -14,6 +14,7 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.errors import (
     FileFormatError,
+    FileMissing,
     InvalidType,
     InvalidValue,
     UnknownAttribute,
@@ -253,7 +254,7 @@ def read(path: str | os.PathLike[str]) -> Recorded:
     if reader is None:
         raise FileFormatError(f"{source}: expected a name that ends in .npz, .csv or .mat")
     if not source.is_file():
-        raise FileFormatError(f"{source}: there is no such file")
+        raise FileMissing(f"{source}: there is no such file")
     try:
         names, data, units, held, told = reader(source)
         called, meanings = json.loads(told[0]) if told else ({}, {})

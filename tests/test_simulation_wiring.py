@@ -456,3 +456,19 @@ def test_numbers_are_taken_out_of_a_port_by_a_block(sim, at):
         bd.connect(gain, plant.tau[at])
     with pytest.raises(cs.InvalidType, match=r"plant\.q: an output is wired as a whole"):
         tuple(plant.q)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (1.0, r"bd\.CONSTANT\(1\.0\)"),
+        ([1.0, 2], r"bd\.CONSTANT\(\[1\.0, 2\]\)"),  # which was told to be wired one by one
+        (np.ones(3), r"bd\.CONSTANT\(\.\.\.\)"),
+        ("plant.q", r"by its variable, as in plant\.q, or as bd\['plant'\]"),
+    ],
+)
+def test_what_is_no_block_is_told_what_would_be(sim, given, says):
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("planar_2r", name="plant")
+    with pytest.raises(cs.InvalidType, match=f"expected a block or one of its ports, got .*{says}$"):
+        plant.tau = given

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+import numpy as np
 from bdsim import BlockDiagram
 from bdsim.block import Block
 from bdsim.connect import EndPlug, Plug, StartPlug, Wire
@@ -201,8 +202,13 @@ class WiredDiagram(BlockDiagram):
     def _ports(self, given: Any, side: str) -> list[int]:
         """Return the numbers of the ports that a block or a plug stands for."""
         if not isinstance(given, (Block, Plug)):
-            hint = f"; a value is a block too: bd.CONSTANT({given!r})" if isinstance(given, (int, float)) else ""
-            hint = hint or ("; call connect once for each" if isinstance(given, (list, tuple)) else "")
+            many, number = isinstance(given, (list, tuple)), (int, float, np.number)
+            hint = "; call connect once for each" if many else ""
+            if isinstance(given, (*number, np.ndarray)) or (many and all(isinstance(each, number) for each in given)):
+                value = "..." if isinstance(given, np.ndarray) else shown(given)
+                hint = f"; a value is a block too: bd.CONSTANT({value})"
+            elif isinstance(given, str):
+                hint = "; a block is called by its variable, as in plant.q, or as bd['plant']"
             raise InvalidType(f"connect: expected a block or one of its ports, got {shown(given)}{hint}")
         block = _block(given)
         if "_inport_names" not in block.__dict__:

@@ -162,7 +162,7 @@ class Sweep(Mapping[str, Array]):
         pandas = needed("pandas")
         rows = [self._axes.run(k) for k in range(self.done.size)]
         index = pandas.MultiIndex.from_tuples([tuple(map(_cell, row)) for row in rows], names=list(self.axes))
-        columns = {}
+        columns: dict[str, Array] = {}
         for name, values in self._values.items():
             flat = values.reshape(self.done.size, -1)
             columns.update(zip(number_names(self, name, flat.shape[1]), flat.T, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterable
@@ -15,6 +16,7 @@ from bdsim.graphics_block import GraphicsBlock
 from cstormpy.errors import CstormError, InvalidValue, UnknownAttribute, unknown_name
 from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
+from cstormpy.simulation.palette import quiet
 
 #: What an attribute is that a block keeps of an argument.
 _PLAIN = (int, float, str, list, tuple, np.ndarray, np.generic)
@@ -39,7 +41,8 @@ def make_block(
     try:
         bound = check_arguments(kind, made, args, named)
         changed = arguments_of(kind, made, bound.signature, args, named)
-        return made(*(args if changed is named else ()), bd=bd, **changed), bound
+        with quiet() if kind == "PID" else contextlib.nullcontext():  # bdsim's prints of which type each one is
+            return made(*(args if changed is named else ()), bd=bd, **changed), bound
     except CstormError:
         raise
     except Exception as error:

@@ -85,8 +85,8 @@ def test_ctrl_c_in_a_process():
 
 
 def test_nothing_is_printed(sim, capsys):
-    """Neither by us nor by bdsim: a function with memory of its own, for one, prints at the start of each run, and a PID
-    when it is made, which were two hundred lines in a sweep of two hundred runs."""
+    """Neither by us nor by bdsim: a function with memory of its own, for one, prints at the start of each run, and a
+    PID when it is made, which were two hundred lines in a sweep of two hundred runs."""
     bd = sim.blockdiagram()
     pid = bd.PID(P=1.0, I=1.0, D=0.1, name="pid")
     bd.connect(bd.CONSTANT(1.0), pid[0], pid[1])

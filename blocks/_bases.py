@@ -40,6 +40,28 @@ def _remedy(block: Any, name: str) -> str:
     return f"; {type(block).__name__.upper()}(..., {name}=True) has it" if asked else ""
 
 
+class NamedPort(Plug):
+    """A port by its name, of whose signal no number can be wired by itself: of bdsim's plug ports would be counted."""
+
+    #: "input" or "output"; there is none where both are of that name.
+    side: str
+
+    def __init__(self, block: Any, port: int, name: str) -> None:
+        super().__init__(block, port)
+        self.name = name
+
+    def __getitem__(self, i: Any) -> Any:
+        """Say which block takes numbers out of a signal."""
+        at = str(i) if isinstance(i, int) else "0, 1"
+        port = f"{label(self.block)}.{self.name}"
+        if getattr(self, "side", "") == "input":
+            raise InvalidType(f"{port}: an input is wired as a whole; bd.MUX(n) puts n numbers together")
+        raise InvalidType(
+            f"{port}: an output is wired as a whole; bd.INDEX([{at}]) takes numbers out of its signal, as in "
+            f"bd.connect({port}, part := bd.INDEX([{at}]))"
+        )
+
+
 class Ported:
     """Base of all our blocks: ports that know their side, and names that are refused where they do not exist.
 
@@ -73,7 +95,7 @@ class Ported:
             if name.startswith("_"):
                 raise AttributeError(name)
             raise UnknownPort(self, name, [*inputs, *outputs])
-        plug = super().__getattr__(name)  # type: ignore[misc]
+        plug = NamedPort(self, super().__getattr__(name).port, name)  # type: ignore[misc]
         if (name in inputs) != (name in outputs):
             plug.side = "input" if name in inputs else "output"
         return plug

@@ -183,6 +183,11 @@ def test_single_slips_of_the_fuzz_are_named():
         ("INTEGRATOR", (None,), "INTEGRATOR: x0: expected a number, got None"),
         ("GAIN", ([1.0, "a"],), "GAIN: K: expected real numbers, got text"),
         ("LTI_SISO", (1, [0, 1]), r"LTI_SISO: D: must not begin with 0, got \[0, 1\]"),
+        ("LTI_SISO", ([math.nan], [1, 1]), "LTI_SISO: N: expected finite numbers, got nan"),
+        ("LTI_SISO", ([1], [[1, 1], [1, "a"]]), "LTI_SISO: D: expected real numbers, got text"),
+        ("LTI_SISO_S", (None, [1, None], [1, 1, 1]), "LTI_SISO_S: N: expected real numbers, got None"),
+        ("DERIV", (0.0,), "DERIV: alpha: expected a positive number, got 0"),  # which never differentiated
+        ("DERIV2", (10.0, "rad/s", -1.0), "DERIV2: zeta: expected a positive number, got -1"),
         ("INTERPOLATE", (), r"INTERPOLATE: needs 'x' and 'y', as in bd\.INTERPOLATE"),
         ("DEMUX", ([1, 1],), r"DEMUX: nout: expected a whole number, got \[1, 1\]"),
         ("MUX", (0,), "MUX: nin: expected at least 1, got 0"),
@@ -197,9 +202,13 @@ def test_single_slips_of_the_fuzz_are_named():
 )
 def test_blocks_of_bdsim_are_refused_in_one_sentence(sim, kind, given, says):
     """bdsim said "invalid sign", and "cannot access local variable 'out_sum'"."""
+    bd = sim.blockdiagram()
+    given = (bd.clock(10, "Hz"), *given[1:]) if kind == "LTI_SISO_S" else given
     with pytest.raises(CstormError, match=f"^{says}") as caught:
-        getattr(sim.blockdiagram(), kind)(*given)
+        getattr(bd, kind)(*given)
     assert "Error" not in str(caught.value)
+    with pytest.raises(CstormError, match="^" + says.replace(kind, f"{kind} 'own'", 1)):  # which of many it is
+        getattr(bd, kind)(*given, name="own")
 
 
 @pytest.mark.parametrize(

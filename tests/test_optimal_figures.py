@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import re
+from xml.etree import ElementTree
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -48,6 +53,21 @@ def test_names_stand_above_the_axes_of_a_solution():
         assert axes.get_legend().get_window_extent().y0 >= axes.get_window_extent().y1 - 2.0
         assert axes.get_legend().get_window_extent().y1 <= figure.bbox.y1
     plt.close(figure)
+
+
+def test_a_notebook_shows_the_figure_and_the_table_of_a_solution():
+    """It was one line of text, where mechanisms and runs were pictures."""
+    problem = Problem(library.pendulum(1), duration=1.0, start=[0.0], end=[1.0], objective=Effort(), points=5)
+    solution = problem.solve(iterations=2, progress=False)
+    before = plt.get_fignums()
+    shown = re.fullmatch(r'<div><img .*base64,([^"]*)" [^<]*></div><pre>(.*)</pre>', solution._repr_html_(), re.DOTALL)
+    drawn = ElementTree.fromstring(base64.b64decode(shown[1]))
+    figure = solution.plot()
+    assert html.unescape(shown[2]) == str(solution)
+    axes = [each.get("id") for each in drawn.iter() if str(each.get("id")).startswith("axes_")]
+    assert len(axes) == len(figure.axes)
+    plt.close(figure)
+    assert plt.get_fignums() == before  # one of pyplot's would be shown once more
 
 
 def test_where_units_differ_each_name_has_its_own(axes):

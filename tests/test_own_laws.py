@@ -471,6 +471,14 @@ def test_phases_without_names_are_refused_when_the_law_is_wired():
         law.modes = modes
         with pytest.raises(cs.CstormError, match=f"law 'mine': {said}"):
             controlled(sim, law)
+    for missing, said in (("switch", "Half has margin alone"), ("margin", "Half has switch alone")):
+        half = type("Half", (Phases,), {missing: getattr(Law, missing)})  # it stayed in its first phase in silence
+        with pytest.raises(cs.InvalidValue, match=rf"law 'mine': {said}, .* switch\(self, t, q, qd\) sets self\.mode"):
+            controlled(sim, half(1))
+    for name in ("start", "margin", "switch"):  # Python counted arguments as the run began
+        other = type("Other", (Phases,), {name: lambda self, q, qd: 1.0})
+        with pytest.raises(cs.InvalidType, match=r"must take \(self, t, q, qd\), the time, positions and velocities"):
+            controlled(sim, other(1))
     law.modes, law.mode = ("first", "then"), "then"
     with pytest.raises(
         cs.InvalidValue, match=r"mode: expected the number of its phase, 0 \(first\) or 1 \(then\), got"
@@ -498,6 +506,40 @@ def test_torques_of_active_joints_are_asked_for_by_name():
     law = OwnLaw(led, lambda t, q, qd: [1.0])
     with pytest.raises(cs.ShapeError, match=r"\(for shoulder, elbow\): expected shape \(2,\), .*; those of the active"):
         law(0.0, np.zeros(2), np.zeros(2))
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_reference_that_is_a_function_returns_three_of_one_width(engine):
+    """One of the posture alone ended in "not enough values to unpack (expected 3, got 2)"."""
+    arm, sim = cs.library.planar_2r(), simulation(engine)
+
+    def following(reference):
+        return cs.control.ComputedTorque(arm, kp=40.0, kd=10.0, reference=reference)
+
+    def ran(reference):
+        bd = sim.blockdiagram()
+        plant, law = bd.HYBRIDDYNAMICS(arm, name="plant"), bd.CONTROLLER(arm, following(reference))
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law.tau, plant.tau)
+        return sim.run(bd, T=0.2).x[-1]
+
+    for wrong in (
+        lambda t: np.array([t, t]),
+        lambda t: None,
+        lambda t: (t, 1.0, 0.0),
+        lambda t: ([t, t], [1.0], [0.0]),
+    ):
+        with pytest.raises(
+            cs.CstormError, match=r"ComputedTorque, reference: expected that the function returns .*\(q, qd"
+        ):
+            ran(wrong)
+        with pytest.raises(cs.InvalidType, match="ComputedTorque, reference"):
+            following(wrong).torque(0.0, np.zeros(2), np.zeros(2))
+    arrays = ran(lambda t: (np.array([t, t]), np.ones(2), np.zeros(2)))
+    for same in (lambda t: ([t, t], [1.0, 1.0], [0.0, 0.0]), lambda t: (np.array([t, t]), 1.0, 0.0)):
+        np.testing.assert_array_equal(ran(same), arrays)
+    with pytest.raises(cs.ShapeError, match=r"expected 2 numbers \(shoulder, elbow\), got 3$"):  # it said so twice
+        following([1.0, 2.0, 3.0])
 
 
 def test_a_law_without_a_return_is_told_so():

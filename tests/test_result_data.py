@@ -309,3 +309,10 @@ def test_a_loaded_run_tells_what_is_in_it(tmp_path):
     bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR(x0=0.0, name="place"))
     sim.run(bd, T=1.0, solver="RK4", dt=0.25, watch=["place"]).save(tmp_path / "run.npz")
     assert repr(cs.load(tmp_path / "run.npz")).startswith("<Recorded: 5 rows from 0 to 1 s: ")
+
+
+@pytest.mark.parametrize("name", ["run.npz", "run.csv", "run.mat"])
+def test_a_run_that_is_not_there_is_a_missing_file(tmp_path, name):
+    """Of mechanisms it was one, so that ``except FileNotFoundError`` caught these alone."""
+    with pytest.raises(FileNotFoundError, match=f"{name}: there is no such file"):
+        cs.load(tmp_path / name)

@@ -167,7 +167,7 @@ def test_an_input_that_is_no_number_ends_the_run_with_its_name(sim):
 
 
 def test_limits_that_cannot_be_are_refused(sim):
-    with pytest.raises(InvalidValue, match=r"INTEGRATOR: min: .* is above max, "):
+    with pytest.raises(InvalidValue, match=r"INTEGRATOR 'I': min: .* is above max, "):
         sim.run(limited(sim, cosine, min=1.0, max=-1.0), T=1.0)
     with pytest.raises(NonFinite, match=r"block 'I': min and max must be numbers"):
         sim.run(limited(sim, cosine, max=math.nan), T=1.0)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -83,8 +85,11 @@ def test_ctrl_c_in_a_process():
 
 
 def test_nothing_is_printed(sim, capsys):
-    """Neither by us nor by bdsim: a function with memory of its own, for one, prints at the start of each run."""
+    """Neither by us nor by bdsim: a function with memory of its own, for one, prints at the start of each run, and a
+    PID when it is made, which were two hundred lines in a sweep of two hundred runs."""
     bd = sim.blockdiagram()
+    pid = bd.PID(P=1.0, I=1.0, D=0.1, name="pid")
+    bd.connect(bd.CONSTANT(1.0), pid[0], pid[1])
     f = bd.FUNCTION(lambda x, memory: x, persistent=True)
     bd.connect(ramp(bd), f, bd.SCOPE())
     hold = bd.ZOH(bd.clock(0.1))
@@ -252,3 +257,50 @@ def test_the_line_of_progress_on_a_terminal(monkeypatch):
         sim.run(bd, 1.0, observer=lambda t, x, shown=shown: time.sleep(0.009 * shown))
         assert ("of 1 s" in terminal.text and "left" in terminal.text and "%" in terminal.text) == shown
         assert (terminal.text.endswith("\r") and "\n" not in terminal.text) or not shown
+
+
+# ------------------------------------------------------------------ copies
+
+
+class Bench(cs.Simulation):
+    """One with an attribute of its own."""
+
+    def __init__(self, place, **options):
+        super().__init__(**options)
+        self.place = place
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda sim: pickle.loads(pickle.dumps(sim))])
+def test_a_simulation_is_copied_with_what_it_was_told(copied):
+    """An object that held a simulation could not be copied: "cannot pickle '_thread._local' object"."""
+    sim = Bench("cellar", engine="interpreted", live=False, graphics=False, progress=False, rtol=1e-3)
+    sim.options.hold = False
+    bd = sim.blockdiagram()
+    ramp(bd)
+    first = sim.run(bd, 1.0)
+    again = copied(sim)
+    assert type(again) is Bench and again.place == "cellar" and str(again) == str(sim)
+    assert again.options.rtol == 1e-3 and again.options.hold is False
+    again.post(lambda: pytest.fail("what is posted to a copy came to the other"))
+    assert sim.run(bd, 1.0).x[-1] == first.x[-1]
+    other = again.blockdiagram()
+    ramp(other)
+    assert copied(sim).run(other, 1.0).x[-1] == first.x[-1]
+
+
+def test_an_object_that_holds_a_simulation_and_a_diagram_is_copied(sim):
+    lab = {"sim": sim, "bd": sim.blockdiagram()}
+    ramp(lab["bd"])
+    again = copy.deepcopy(lab)
+    again["bd"]["constant.0"].value = 2.0
+    assert again["sim"].run(again["bd"], 1.0).x[-1, 0] == pytest.approx(2.0)
+    assert sim.run(lab["bd"], 1.0).x[-1, 0] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("part", [lambda bd: bd, lambda bd: bd["x"], lambda bd: [bd], lambda bd: bd.clock(1, "s")])
+def test_a_diagram_that_is_pickled_says_what_to_send(sim, part):
+    """It was: "Can't pickle local object 'Block.add_param.<locals>.default_handler'"."""
+    bd = sim.blockdiagram("lag")
+    ramp(bd)
+    with pytest.raises(cs.errors.InvalidType, match=r"'lag' .* sim\.sweep\(build, "):
+        pickle.dumps(part(bd))

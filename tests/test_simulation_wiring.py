@@ -545,3 +545,32 @@ def test_what_a_block_cannot_be_made_of_names_the_block(sim):
     with pytest.raises(cs.CstormError, match=r"^MECHANISMVIEW: mechanism 'acrobat' does not exist"):
         bd.MECHANISMVIEW("acrobat")
     assert not bd.blocklist
+
+
+@pytest.mark.parametrize("at", [0, 1, slice(0, 2), "elbow"])
+def test_numbers_are_taken_out_of_a_port_by_a_block(sim, at):
+    """plant.q[0] was all of plant.q without a word, and plant.q[1] "list index out of range"."""
+    bd = sim.blockdiagram()
+    plant, gain = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.GAIN(1.0, name="gain")
+    with pytest.raises(cs.InvalidType, match=r"^plant\.q: an output is wired as a whole; bd\.INDEX\(\[.*\) takes"):
+        bd.connect(plant.q[at], gain)
+    with pytest.raises(cs.InvalidType, match=r"plant\.tau: an input is wired as a whole; bd\.MUX\(n\) puts n"):
+        bd.connect(gain, plant.tau[at])
+    with pytest.raises(cs.InvalidType, match=r"plant\.q: an output is wired as a whole"):
+        tuple(plant.q)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (1.0, r"bd\.CONSTANT\(1\.0\)"),
+        ([1.0, 2], r"bd\.CONSTANT\(\[1\.0, 2\]\)"),  # which was told to be wired one by one
+        (np.ones(3), r"bd\.CONSTANT\(\.\.\.\)"),
+        ("plant.q", r"by its variable, as in plant\.q, or as bd\['plant'\]"),
+    ],
+)
+def test_what_is_no_block_is_told_what_would_be(sim, given, says):
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("planar_2r", name="plant")
+    with pytest.raises(cs.InvalidType, match=f"expected a block or one of its ports, got .*{says}$"):
+        plant.tau = given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -59,6 +60,47 @@ def test_functions_that_are_named_run(engine):
         np.testing.assert_allclose(sim.run(bd, T=0.1, watch=[block]).signal(block.name)[-1], expected, atol=1e-15)
     with pytest.raises(cs.CstormError, match=r"FUNCTION: func: numpy\.add takes 2 arguments, nin=1"):
         bd.FUNCTION(np.add)
+
+
+class Scaled:
+    """Functions with defaults, of all kinds."""
+
+    def method(self, x, k=3.0):
+        return k * x
+
+    __call__ = method
+
+    @staticmethod
+    def by_name(x, *, k=3.0):
+        return k * x
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    ("given", "value"),
+    {
+        "lambda": ((lambda x, k=3.0: k * x,), 1.5),  # as one of a loop, lambda x, k=k: k * x
+        "method": ((Scaled().method,), 1.5),
+        "object": ((Scaled(),), 1.5),
+        "by name": ((Scaled.by_name,), 1.5),
+        "partial": ((functools.partial(Scaled.by_name, k=4.0),), 2.0),
+        "fargs and a default": ((lambda x, a, b=2.0: a * x + b, 1, 1, False, [4.0]), 4.0),
+        "fkwargs": ((Scaled.by_name, 1, 1, False, None, {"k": 5.0}), 2.5),
+        "numpy and fargs": ((np.power, 1, 1, False, [2]), 0.25),
+        "numpy and some fargs": ((np.clip, 1, 1, False, [0.1, 0.2]), 0.2),
+    }.values(),
+    ids=lambda each: "",
+)
+def test_functions_with_defaults_and_with_fargs_run(engine, given, value):
+    """bdsim counts what has a default as an input: "the function takes 2 arguments, nin=1"; with fargs none of NumPy's
+    was taken."""
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(0.5), block := bd.FUNCTION(*given, name="f"))
+    bd.connect(block, bd.INTEGRATOR(name="sum"))
+    assert sim.run(bd, T=1.0).x[-1, 0] == pytest.approx(value, abs=1e-9)
+    with pytest.raises(cs.CstormError, match="the function takes 3 arguments, nin=1"):
+        bd.FUNCTION(lambda x, y, k=3.0: k * x)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The figures of sweeps: what is drawn over which axes, with which labels."""
+"""Figures and tables of sweeps: what is drawn over which axes, with which labels, and what stands in which column."""
 
 import numpy as np
 import pytest
@@ -206,3 +206,40 @@ def test_it_prints_what_it_holds():
     lines = repr(arrays).splitlines()  # these said "1 values, 0.5 to 0.5", and nothing of how many arrays
     assert lines[1:3] == ["  x: 1 value, 0.5", "  q0: 2 values, 0 to 1"]
     assert arrays.plot(axes="x")._suptitle.get_text() == "q0 = [0.1, 0]"
+
+
+# ------------------------------------------------------------------ tables
+
+
+def test_a_grid_is_a_table_of_its_runs():
+    """A sweep alone had none: axes and values had to be put side by side by hand."""
+    sweep = made(lambda x, y: {"way": x + 10 * y, "q": [x, y]}, {"x": X, "y": Y}, fail=(3,))
+    frame = sweep.to_pandas()
+    assert list(frame.columns) == ["way", "q[0]", "q[1]"] and frame.index.names == ["x", "y"] and len(frame) == 20
+    rows = frame.reset_index()
+    np.testing.assert_array_equal(np.isnan(rows["way"]), np.arange(20) == 3)
+    ran = rows.dropna()
+    np.testing.assert_allclose(ran["way"], ran["x"] + 10 * ran["y"])
+    np.testing.assert_array_equal(ran[["x", "y"]], ran[["q[0]", "q[1]"]])
+    assert frame.loc[(X[2], Y[1]), "way"] == sweep["way"][2, 1]
+
+
+def test_a_table_is_taken_for_samples():
+    """It was told to be a dict of lists."""
+    drawn = np.random.default_rng(1).normal(size=(20, 2))
+    frame = made(lambda x, y: x * y, samples={"x": drawn[:, 0], "y": drawn[:, 1]}).to_pandas().reset_index()
+    again = made(lambda x, y: x * y, samples=frame[["x", "y"]])
+    np.testing.assert_array_equal(again["value"], frame["value"])
+    assert list(again.axes) == ["x", "y"]
+
+
+def test_samples_are_a_table_too():
+    bias = np.random.default_rng(0).normal(size=50)
+    frame = made(lambda bias, law: 2 * bias, samples={"bias": bias, "law": [np.sin, None] * 25}).to_pandas()
+    np.testing.assert_allclose(frame["value"], 2 * bias)
+    assert frame["value"].std(ddof=0) == pytest.approx(2 * bias.std())
+    assert frame.xs("sin", level="law").index.tolist() == bias[::2].tolist()
+    alone = made(lambda x: x**2, {"x": X}).to_pandas()
+    assert alone.index.name == "x" and alone.loc[X[3], "value"] == X[3] ** 2
+    (axes,) = alone.hist().ravel()
+    assert sum(bar.get_height() for bar in axes.patches) == len(X)

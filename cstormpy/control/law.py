@@ -299,7 +299,21 @@ class Law(metaclass=_LawClass):
         own = self.reference
         if own is None:
             raise InvalidValue(f"{type(self).__name__}: has nothing to follow; give it a reference")
-        return own(t) if callable(own) else own
+        if not callable(own):
+            return own
+        return own(t) if isinstance(own, _Following) else self._of_function(own(t))
+
+    def _of_function(self, found: Any) -> Target:
+        """Return what a function of one's own said to follow; refuse what is no position, rate and acceleration."""
+        parts = tuple(found) if isinstance(found, (tuple, list, np.ndarray)) else ()
+        width = len(parts[0]) if parts and not is_single(parts[0]) else 0
+        parts = tuple(np.zeros(width) + part if is_single(part) else part for part in parts)
+        if len(parts) != 3 or not width or any(len(part) != width for part in parts):
+            raise InvalidType(
+                f"{type(self).__name__}, reference: expected that the function returns position, rate and "
+                f"acceleration, as (q, qd, qdd), each with a number for each joint, got {shown(found)}"
+            )
+        return parts
 
     # ---------------------------------------------------------------- copies
 

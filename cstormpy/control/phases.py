@@ -36,6 +36,11 @@ def refuse_phases(name: str, law: Law) -> None:
             f"law {name!r}: {kind.__name__} has {' and '.join(changes)}, which are of a law with phases; name those, "
             f"{_EXAMPLE}"
         )
+    if len(changes) == 1:
+        raise InvalidValue(
+            f"law {name!r}: {kind.__name__} has {changes[0]} alone, and never changes its phase; where "
+            "margin(self, t, q, qd) falls below zero, switch(self, t, q, qd) sets self.mode"
+        )
     refuse_mode(name, law, law.mode)
 
 

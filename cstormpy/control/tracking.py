@@ -55,10 +55,8 @@ class _Tracking(PostureLaw):
 
     def _check_width(self, width: int, what: str) -> int:
         if width not in (self.mech.n, len(self.followed)):
-            raise ShapeError(
-                f"{what}: expected {self.mech.n} numbers ({', '.join(self.mech.names)}) or {len(self.followed)} "
-                f"({', '.join(self.followed)}), got {width}"
-            )
+            one = f" or {len(self.followed)} ({', '.join(self.followed)})" * (len(self.followed) < self.mech.n)
+            raise ShapeError(f"{what}: expected {self.mech.n} numbers ({', '.join(self.mech.names)}){one}, got {width}")
         return width
 
     def _feedback(self, t: float, q: Array, qd: Array, reference: Target | None) -> tuple[Array, Array]:

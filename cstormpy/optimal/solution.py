@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import io
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -174,6 +176,17 @@ class Solution:
         from cstormpy.optimal.plotting import draw
 
         return draw(self, checks.count(frames, "frames"))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows of it: its figure and its table."""
+        import matplotlib.pyplot as plt
+
+        from cstormpy.linkage.picture import image
+
+        figure, drawn = self.plot(), io.StringIO()
+        plt.close(figure)  # which a notebook would show once more
+        figure.savefig(drawn, format="svg")
+        return f"<div>{image(drawn.getvalue(), repr(self))}</div><pre>{html.escape(str(self))}</pre>"
 
     def __repr__(self) -> str:
         word = "converged" if self.converged else "NOT converged" if self.feasible else "INFEASIBLE"

@@ -2,8 +2,9 @@
 
 LTI_SS and LTI_SS_S have a port for each input and output, but give all outputs as one array, so that none with several
 could run; they ask numbers for their shape, as in the ``LTI_SS(A=-2, B=1, C=-1)`` of their documentation. PID and PID_S
-leave out a limit that is a whole number or a list. FUNCTION takes no function of NumPy: it counts what these could take
-too as inputs. It takes whatever a function returns for a signal, None too, and hides what was wrong within one.
+leave out a limit that is a whole number or a list. FUNCTION takes no function of NumPy, nor one with defaults: it
+counts what these could take too as inputs. It takes whatever a function returns for a signal, None too, and hides what
+was wrong within one.
 """
 
 from __future__ import annotations
@@ -189,19 +190,22 @@ def _limit(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_inputs(given: dict[str, Any]) -> dict[str, Any]:
-    """Return functions of Python and NumPy with an argument for each input: theirs name all that they could take."""
-    if given.keys() & {"args", "kwargs", "persistent"}:
+    """Return functions that take as many arguments as there are inputs, fargs and the dict of a persistent one.
+
+    Those of Python and NumPy name all that they could take; what others have by default is handed to them by name.
+    """
+    functions, nin, extra = given.get("func"), given.get("nin", 1), given.get("fargs") or ()
+    if not isinstance(nin, int) or given.get("fkwargs"):
         return given
-    functions, count = given.get("func"), given.get("nin", 1)
+    count = nin + len(extra) + bool(given.get("persistent"))
     if isinstance(functions, (list, tuple)):
         return {**given, "func": [_with_arguments(f, count) for f in functions]}
-    return {**given, "func": _with_arguments(functions, count)}
+    return {**given, "func": _with_arguments(functions, count), "fkwargs": _defaults(functions, count)}
 
 
-def _with_arguments(function: Any, count: Any) -> Any:
+def _with_arguments(function: Any, count: int) -> Any:
     """Return a function of Python or NumPy as one that shows so many arguments; others as they are."""
-    numpys = str(getattr(function, "__module__", "")).partition(".")[0] == "numpy"
-    if not isinstance(count, int) or not (numpys or isinstance(function, (BuiltinFunctionType, np.ufunc))):
+    if not _of_library(function):
         return function
     if isinstance(function, np.ufunc) and function.nin != count:
         raise InvalidValue(f"func: numpy.{function.__name__} takes {function.nin} arguments, nin={count}")
@@ -216,6 +220,27 @@ def _with_arguments(function: Any, count: Any) -> Any:
     each = [inspect.Parameter(f"u{k}", inspect.Parameter.POSITIONAL_ONLY) for k in range(count)]
     call.__signature__ = inspect.Signature(each)  # type: ignore[attr-defined]
     return call
+
+
+def _of_library(function: Any) -> bool:
+    """Tell whether a function is one of Python or NumPy."""
+    numpys = str(getattr(function, "__module__", "")).partition(".")[0] == "numpy"
+    return numpys or isinstance(function, (BuiltinFunctionType, np.ufunc))
+
+
+def _defaults(function: Any, count: int) -> dict[str, Any] | None:
+    """Return by name what a function has by default besides so many arguments, of which bdsim counts all."""
+    if _of_library(function):
+        return None
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # of some of C nobody knows
+        return None
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    more = [*by_place[count:], *(p for p in parameters if p.kind is p.KEYWORD_ONLY)]
+    if any(p.default is p.empty or p.kind is p.POSITIONAL_ONLY for p in more):
+        return None  # which bdsim refuses
+    return {p.name: p.default for p in more} or None
 
 
 _CHANGES = {

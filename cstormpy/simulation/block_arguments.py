@@ -42,7 +42,7 @@ def check_arguments(kind: str, made: Any, given: Sequence[Any], named: Mapping[s
     try:
         bound = signature.bind_partial(*given, **named)
     except TypeError:
-        raise _misfit(kind, parameters, given, named) from None
+        raise _misfit(kind, made, parameters, given, named) from None
     for p in parameters:
         needed = p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
         if needed and p.name not in bound.arguments:
@@ -92,14 +92,14 @@ def _names(made: Any) -> frozenset[str]:
 
 
 def _misfit(
-    kind: str, parameters: list[inspect.Parameter], given: Sequence[Any], named: Mapping[str, Any]
+    kind: str, made: Any, parameters: list[inspect.Parameter], given: Sequence[Any], named: Mapping[str, Any]
 ) -> CstormError:
     """Return the error for arguments that have no place."""
     known = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     for name in named:
         if name in known[: len(given)]:
             return InvalidType(f"{kind}: {name!r} is given twice, by its place and by its name")
-        if name not in known:
+        if name not in known and name not in _names(made):
             return unknown_name(f"{kind}: argument", name, known)
     return InvalidType(f"{kind}: takes {len(known)} arguments ({', '.join(known) or 'none'}), got {len(given)}")
 
@@ -147,12 +147,28 @@ def _functions(kind: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _fraction(kind: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse a denominator, or a factor of one, that begins with a coefficient of 0."""
-    D = arguments["D"]
-    for factor in [D, *(D if isinstance(D, (list, tuple, np.ndarray)) else [])]:
-        first = next(iter(factor), 0.0) if isinstance(factor, (list, tuple, np.ndarray)) else 1.0
-        if isinstance(first, (int, float, np.number)) and first == 0.0:
-            raise InvalidValue(f"{kind}: D: must not begin with 0, got {shown(factor)}")
+    """Refuse polynomials that are not of numbers, and a denominator, or a factor of one, that begins with 0."""
+    for name in ("N", "D"):
+        given = arguments[name]
+        factors = given if isinstance(given, (list, tuple, np.ndarray)) else [given]
+        for factor in factors:
+            real_array(factor, f"{kind}: {name}")
+        for part in [given, *factors] if name == "D" else ():
+            first = next(iter(part), 0.0) if isinstance(part, (list, tuple, np.ndarray)) else 1.0
+            if isinstance(first, (int, float, np.number)) and first == 0.0:
+                raise InvalidValue(f"{kind}: D: must not begin with 0, got {shown(part)}")
+
+
+def _pole(*names: str) -> Callable[[str, Mapping[str, Any]], None]:
+    """Return a check that the poles of a derivative's filter are in the left half plane."""
+
+    def check(kind: str, arguments: Mapping[str, Any]) -> None:
+        for name in names:
+            value = arguments[name]
+            if isinstance(value, (int, float, np.number)) and not value > 0.0:
+                raise InvalidValue(f"{kind}: {name}: expected a positive number, got {value:g}")
+
+    return check
 
 
 def _table(kind: str, arguments: Mapping[str, Any]) -> None:
@@ -226,6 +242,8 @@ def _subsystem(kind: str, given: Mapping[str, Any]) -> None:
 
 _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "CLIP": _bounds,
+    "DERIV": _pole("alpha"),
+    "DERIV2": _pole("wn", "zeta"),
     "FUNCTION": _functions,
     "INTEGRATOR": _bounds,
     "INTEGRATOR_S": _bounds,

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+import numpy as np
 from bdsim import BlockDiagram
 from bdsim.block import Block
 from bdsim.connect import EndPlug, Plug, StartPlug, Wire
@@ -69,9 +70,10 @@ class WiredDiagram(BlockDiagram):
                 return block
             except CstormError as error:
                 self._forget(blocks, wires)
-                if kind not in str(error):
-                    name = kwargs.get("name")
-                    error.args = (f"{kind}{f' {name!r}' if isinstance(name, str) else ''}: {error}",)
+                name, words = kwargs.get("name"), str(error)
+                if kind not in words or words.startswith(f"{kind}: "):
+                    words = words.removeprefix(f"{kind}: ")
+                    error.args = (f"{kind}{f' {name!r}' if isinstance(name, str) else ''}: {words}",)
                 raise
 
         return BlockMaker(kind, make, resolve)
@@ -108,6 +110,13 @@ class WiredDiagram(BlockDiagram):
         """Return what can be asked for: of the kinds of blocks, those that can be made."""
         makers = [name for name, value in self.__dict__.items() if isinstance(value, BlockMaker)]
         return sorted({*makers, *(name for name in super().__dir__() if not name.isupper())})
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: blocks hold functions of all kinds."""
+        raise InvalidType(
+            f"diagram {str(self.name)!r} can be copied by copy.deepcopy(bd) alone, and not be sent to another process: "
+            "send the function that makes it, as sim.sweep(build, ...) takes it"
+        )
 
     def __getitem__(self, name: int | str) -> Any:
         """Return a block by its name, or by the number that bdsim gave it."""
@@ -205,8 +214,13 @@ class WiredDiagram(BlockDiagram):
     def _ports(self, given: Any, side: str) -> list[int]:
         """Return the numbers of the ports that a block or a plug stands for."""
         if not isinstance(given, (Block, Plug)):
-            hint = f"; a value is a block too: bd.CONSTANT({given!r})" if isinstance(given, (int, float)) else ""
-            hint = hint or ("; call connect once for each" if isinstance(given, (list, tuple)) else "")
+            many, number = isinstance(given, (list, tuple)), (int, float, np.number)
+            hint = "; call connect once for each" if many else ""
+            if isinstance(given, (*number, np.ndarray)) or (many and all(isinstance(each, number) for each in given)):
+                value = "..." if isinstance(given, np.ndarray) else shown(given)
+                hint = f"; a value is a block too: bd.CONSTANT({value})"
+            elif isinstance(given, str):
+                hint = "; a block is called by its variable, as in plant.q, or as bd['plant']"
             raise InvalidType(f"connect: expected a block or one of its ports, got {shown(given)}{hint}")
         block = _block(given)
         if "_inport_names" not in block.__dict__:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from cstormpy.errors import CstormError, InvalidValue, UnknownAttribute, unknown
 from cstormpy.simulation.bdsim_blocks import arguments_of
 from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.given_names import given_names
+from cstormpy.simulation.palette import quiet
 
 #: What an attribute is that a block keeps of an argument.
 _PLAIN = (int, float, str, list, tuple, np.ndarray, np.generic)
@@ -41,10 +43,12 @@ def make_block(
         bound = check_arguments(kind, made, args, named)
         changed = arguments_of(kind, made, bound.signature, args, named)
         given = args if changed is named else ()
-        if changed.get("snames") is None or not (isinstance(made, type) and issubclass(made, SampledBlock)):
-            return made(*given, bd=bd, **changed), bound
-        block = made(*given, bd=bd, **{**changed, "snames": None})  # bdsim counts the continuous states, of which
-        block._sampled_names = given_names(changed["snames"], "snames", block.ndstates)  # a sampled block has none
+        sampled = isinstance(made, type) and issubclass(made, SampledBlock)
+        kept = changed.pop("snames", None) if sampled else None
+        with quiet() if kind == "PID" else contextlib.nullcontext():  # bdsim's prints of which type each one is
+            block = made(*given, bd=bd, **changed)
+        if kept is not None:  # bdsim counts the continuous states, of which a sampled block has none
+            block._sampled_names = given_names(kept, "snames", block.ndstates)
         return block, bound
     except CstormError:
         raise

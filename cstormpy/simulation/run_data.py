@@ -14,6 +14,7 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.errors import (
     FileFormatError,
+    FileMissing,
     InvalidType,
     InvalidValue,
     UnknownAttribute,
@@ -253,7 +254,7 @@ def read(path: str | os.PathLike[str]) -> Recorded:
     if reader is None:
         raise FileFormatError(f"{source}: expected a name that ends in .npz, .csv or .mat")
     if not source.is_file():
-        raise FileFormatError(f"{source}: there is no such file")
+        raise FileMissing(f"{source}: there is no such file")
     try:
         names, data, units, held, told = reader(source)
         called, meanings = json.loads(told[0]) if told else ({}, {})
@@ -373,7 +374,7 @@ def groups_of(out: RunData, names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def _frame_of(out: RunData) -> Any:
     """Return a run as a DataFrame; `RunData.to_pandas` tells of it."""
-    pandas = _needed("pandas")
+    pandas = needed("pandas")
     frame = pandas.DataFrame(out.columns(), index=pandas.Index(np.asarray(out.t), name="t"))
     frame.attrs["units"] = {"t": "s", **out.units}
     return frame
@@ -381,7 +382,7 @@ def _frame_of(out: RunData) -> Any:
 
 def _dataset_of(out: RunData) -> Any:
     """Return a run as a Dataset; `RunData.to_xarray` tells of it."""
-    xarray = _needed("xarray")
+    xarray = needed("xarray")
     units = out.units
     variables = {}
     for name, values in out.arrays().items():
@@ -391,7 +392,8 @@ def _dataset_of(out: RunData) -> Any:
     return xarray.Dataset(variables, coords={"t": ("t", np.asarray(out.t), {"units": "s"})})
 
 
-def _needed(package: str) -> Any:
+def needed(package: str) -> Any:
+    """Return a package that a table is made by; say how to get it where it is not installed."""
     try:
         return import_module(package)
     except ImportError:

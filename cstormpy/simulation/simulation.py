@@ -57,6 +57,8 @@ _BDSIM_OPTIONS = (
     "animation, animation_rate, altscreen, atol, backend, blocks, debug, dt, graphics, hold, jsonfile, max_step, "
     "method, movies, outfile, progress, quiet, rtol, setglob, setparam, shape, simtime, tiles, verbose"
 ).split(", ")
+#: What a simulation holds for itself, of which a copy has its own.
+_HELD = frozenset({"_blocklibrary", "_commands", "_context_local", "_last", "_unread", "_window_ahead"})
 _SWITCHES = ("altscreen", "animation", "banner", "blocks", "graphics", "hold", "progress", "quiet", "verbose")
 """Options of bdsim that are True or False."""
 
@@ -146,6 +148,16 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         return f"Simulation(engine={self.engine!r}, live={self.live!r}, {told})"
 
     __str__ = __repr__
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return how diagrams are run; windows, threads and the last run are not copied."""
+        told = {name: value for name, value in vars(self).items() if name not in _HELD}
+        return {**told, "options": {name: getattr(self.options, name) for name in _BDSIM_OPTIONS}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin as one that has run nothing yet."""
+        Simulation.__init__(self, state["engine"], state["live"], **state["options"])
+        vars(self).update({name: value for name, value in state.items() if name != "options"})
 
     def load_blocks(self, verbose: bool = True, toolboxes: bool = True) -> dict[str, dict[str, Any]]:
         """Return what bdsim knows of all blocks that it finds; read from disk where no source of them has changed."""

@@ -62,7 +62,7 @@ class Sweeping:
             and shapes; or names of signals and states, whose final values are kept.
         T : float
             How long each run is [s].
-        samples : dict of str to array (N,), structured array, or array (N, k), optional
+        samples : dict of str to array (N,), frame of pandas, structured array, or array (N, k), optional
             Instead of a grid: the k-th values of all names make the k-th run.
         names : list of str, optional
             Of the columns of `samples`, where that is an array.

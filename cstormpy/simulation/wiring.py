@@ -143,19 +143,26 @@ def _check_ports(bd: Any, path: str = "") -> None:
             _check_ports(block.subsystem, f"in subsystem {block.name!r}: ")
 
 
-def _check_states(bd: Any) -> None:
-    """Refuse blocks without any port, and own continuous ones without an initial number for each state."""
+def _check_states(bd: Any, path: str = "") -> None:
+    """Refuse blocks without any port or without a next state, and own ones whose initial state does not fit."""
     for block in bd.blocklist:
-        if not block.nin and not block.nout and not isinstance(block, SubsystemBlock) and not _is_boundary(block):
-            raise DiagramError(f"{describe(block)}: has neither inputs nor outputs; its class says how many: nin, nout")
+        what = f"{path}{describe(block)}"
+        if isinstance(block, SubsystemBlock):
+            if not bd.compiled:
+                _check_states(block.subsystem, f"in subsystem {block.name!r}: ")
+            continue
+        if not block.nin and not block.nout and not _is_boundary(block):
+            raise DiagramError(f"{what}: has neither inputs nor outputs; its class says how many: nin, nout")
+        if block.blockclass == "sampled" and not hasattr(block, "next"):
+            raise DiagramError(f"{what}: its class has no method next(self, t, u, x), which returns the next state")
         start = getattr(block, "_x0", None)
         of_user = type(block).__module__.partition(".")[0] not in ("bdsim", "cstormpy")
         if block.blockclass != "continuous" or start is None or not of_user:
             continue
-        shape = as_floats(start, f"{describe(block)}: _x0, its initial state").shape
+        shape = as_floats(start, f"{what}: _x0, its initial state").shape
         if shape != (block.nstates,):
             raise DiagramError(
-                f"{describe(block)}: has nstates={block.nstates}, but its initial state _x0 has the shape {shape}; "
+                f"{what}: has nstates={block.nstates}, but its initial state _x0 has the shape {shape}; "
                 "make it an array of one number for each state"
             )
 

@@ -28,7 +28,7 @@ from cstormpy.simulation.compiled.program import FILLED, GIVEN, Program
 from cstormpy.simulation.compiled.signals import Signal, as_copy, as_signal, as_truth, number, numbers, shaped_as
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.traced import asked_twice
-from cstormpy.simulation.compiled.twins import Twins
+from cstormpy.simulation.compiled.twins import Twins, is_of_library
 from cstormpy.simulation.compiled.untranslated import (
     WIDEST,
     NotTranslated,
@@ -287,6 +287,10 @@ class Assembly:
     def _by_trace(self, b: Any, name: str, u: Sequence[Signal], x: Any, found: list[Any], whole: bool) -> list[Signal]:
         equations = equations_of(b)
         rule = getattr(equations, name, None) or getattr(type(b), name)
+        if name in vars(b):
+            raise Untraceable(f"its {name} is an attribute of the block, and no method of its class")
+        if not is_of_library(rule):  # the class may have another one in a later run
+            self._twins_of(b).reads.add(((), name))
         try:
             result = self._traced(b, rule, u, x)
         except Untraceable:
@@ -347,7 +351,7 @@ class Assembly:
     def _method_in_python(
         self, b: Any, name: str, u: Sequence[Signal], x: Any, found: list[Any], whole: bool
     ) -> list[Signal]:
-        method, known = getattr(type(b), name), [v is not None for v in u]
+        known = [v is not None for v in u]
         samples = [slot.value for slot, k in zip(b._inport_slots, known, strict=True) if k]
         samples += [] if x is None else [np.zeros(x.shape)]
         if any(np.asarray(v).dtype.kind not in "biuf" or isinstance(v, (list, tuple)) for v in samples):
@@ -356,7 +360,7 @@ class Assembly:
         def ask(t: float, values: list[Any]) -> list[Any]:
             given = iter(values)
             signals = [next(given) if k else None for k in known]
-            result = method(b, t, signals, next(given) if x is not None else None)
+            result = getattr(b, name)(t, signals, next(given) if x is not None else None)
             return [np.ravel(result)] if whole else list(result)
 
         given = [*(v for v in u if v is not None), *([] if x is None else [x])]

@@ -126,10 +126,12 @@ def check_size(axes: Axes) -> None:
 
 
 def _named(samples: Any, names: Sequence[str] | None) -> Any:
-    """Return samples as a dict, from an array with names or beside them."""
+    """Return samples as a dict, from a frame of pandas, or from an array with names or beside them."""
     fields = getattr(getattr(samples, "dtype", None), "names", None)
     if fields:
         return {name: samples[name] for name in fields}
+    if names is None and hasattr(samples, "columns") and hasattr(samples, "to_numpy"):
+        return {str(name): samples[name].to_numpy() for name in samples.columns}
     if names is None:
         return samples
     if not isinstance(names, Sequence):

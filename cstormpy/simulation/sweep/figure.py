@@ -13,6 +13,7 @@ from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.reporting import called
+from cstormpy.simulation.sweep.result import number_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,8 +71,7 @@ def _names(sweep: Sweep, name: str, count: int, labels: Mapping[str, str]) -> li
     """Return what each number of what was measured is called."""
     if name in labels:
         return [labels[name]] if count == 1 else [f"{labels[name]} [{k}]" for k in range(count)]
-    known = sweep.labels.get(name, [])
-    return known if len(known) == count else [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
+    return number_names(sweep, name, count)
 
 
 def _check_types(name: Any, over: Any, at: Any, labels: Any) -> None:

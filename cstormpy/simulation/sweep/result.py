@@ -14,6 +14,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, UnknownName, unknown_name
 from cstormpy.file_writer import file_path, write_text
 from cstormpy.reporting import called
+from cstormpy.simulation.run_data import needed
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.files import header, line, read_lines
 from cstormpy.simulation.sweep.measures import VALUE
@@ -147,6 +148,26 @@ class Sweep(Mapping[str, Array]):
 
         return draw(self, name, axes, {} if at is None else at, {} if labels is None else labels)
 
+    def to_pandas(self) -> Any:
+        """Return a DataFrame of pandas: a row for each run, a column for each number that was measured.
+
+        What was varied is the index. ``.describe()`` has means and deviations, ``.hist()`` draws histograms,
+        ``.reset_index()`` makes columns of the index.
+
+        Raises
+        ------
+        InvalidValue
+            If pandas is not installed.
+        """
+        pandas = needed("pandas")
+        rows = [self._axes.run(k) for k in range(self.done.size)]
+        index = pandas.MultiIndex.from_tuples([tuple(map(_cell, row)) for row in rows], names=list(self.axes))
+        columns: dict[str, Array] = {}
+        for name, values in self._values.items():
+            flat = values.reshape(self.done.size, -1)
+            columns.update(zip(number_names(self, name, flat.shape[1]), flat.T, strict=True))
+        return pandas.DataFrame(columns, index=index if len(self.axes) > 1 else index.get_level_values(0))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, which `read` reads, and from which a sweep goes on (``resume=``)."""
         target = file_path(path, "save")
@@ -169,6 +190,17 @@ class Sweep(Mapping[str, Array]):
             raise FileFormatError(f"{path}: holds runs that are none of its axes'")
         about = {key: value for key, value in first.items() if key not in ("format", "kind", "axes")}
         return cls(axes, records, about)
+
+
+def number_names(sweep: Sweep, name: str, count: int) -> list[str]:
+    """Return what each number of what was measured is called."""
+    known = sweep.labels.get(name, [])
+    return known if len(known) == count else [name] if count == 1 else [f"{name}[{k}]" for k in range(count)]
+
+
+def _cell(value: Any) -> Any:
+    """Return a value of an axis as a table shows it: a number, or a text."""
+    return value if isinstance(value, (bool, int, float, np.number)) else called(value) or str(value)
 
 
 def _alike(records: dict[int, Record]) -> dict[int, Record]:

@@ -344,6 +344,7 @@ def test_sampled_blocks_of_subsystems_tick(engine, whose):
         loop = bd.SUBSYSTEM(inner, name=name)
         bd.connect(source, loop)
         bd.connect(loop, bd.NULL())
+    assert bd["left/core/pid"].P == 3.0 and bd["left/core/pid"] is not bd["right/core/pid"]
     other_clock = made if whose == "another" else other.clock(0.05, offset=0.01)
     for alone, clock in ((flat, flat.clock(0.05, offset=0.01)), (other, other_clock)):
         sampled_loop(alone, alone.WAVEFORM("square", freq=1.0), clock)

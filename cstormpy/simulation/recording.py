@@ -47,9 +47,15 @@ def _outside(block: Any) -> tuple[str, Any]:
 
 
 def named_blocks(bd: Any) -> dict[str, Any]:
-    """Return the blocks of a diagram by name; of a compiled one, for each subsystem the block that has its outputs."""
-    subsystems = {_outside(block)[0]: block for block in bd.blocklist if "_outside" in block.__dict__}
-    return subsystems | bd.blocknames
+    """Return the blocks of a diagram by name, those within subsystems after the name of these.
+
+    Of a compiled diagram a subsystem's name is that of the block that has its outputs.
+    """
+    found: dict[str, Any] = {_outside(block)[0]: block for block in bd.blocklist if "_outside" in block.__dict__}
+    for block in bd.blocklist:
+        if hasattr(block, "subsystem"):
+            found |= {f"{block.name}/{name}": inner for name, inner in named_blocks(block.subsystem).items()}
+    return found | bd.blocknames
 
 
 def paths(blocks: Iterable[Any]) -> dict[str, list[str]]:

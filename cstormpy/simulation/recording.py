@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from bdsim.block import Block
+from bdsim.block import Block, SubsystemBlock
 from bdsim.connect import Plug
 from bdsim.graphics_block import GraphicsBlock
 from bdsim.run_sim import BDSimState
@@ -53,7 +53,7 @@ def named_blocks(bd: Any) -> dict[str, Any]:
     """
     found: dict[str, Any] = {_outside(block)[0]: block for block in bd.blocklist if "_outside" in block.__dict__}
     for block in bd.blocklist:
-        if hasattr(block, "subsystem"):
+        if isinstance(block, SubsystemBlock):
             found |= {f"{block.name}/{name}": inner for name, inner in named_blocks(block.subsystem).items()}
     return found | bd.blocknames
 

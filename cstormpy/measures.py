@@ -180,6 +180,8 @@ class MeasureTable(Mapping[str, Measured]):
         Of those whose unit is known.
     held : collection of str
         Those that are held from one sample to the next, and not joined by straight lines.
+    owners : mapping, optional
+        Whose numbers they are, as joints, which stand behind the names in the table.
     """
 
     def __init__(
@@ -188,9 +190,10 @@ class MeasureTable(Mapping[str, Measured]):
         columns: Mapping[str, ArrayLike],
         units: Mapping[str, str],
         held: Collection[str] = (),
+        owners: Mapping[str, str] | None = None,
     ) -> None:
         self._found = {name: _measured_if_finite(t, values, name in held) for name, values in columns.items()}
-        self.units = dict(units)
+        self.units, self._owners = dict(units), owners or {}
 
     def __getitem__(self, name: str) -> Measured:
         """Return the measures of a column, or of the only one of a block, as those of "gain[0]" by "gain"."""
@@ -209,7 +212,8 @@ class MeasureTable(Mapping[str, Measured]):
     def rows(self) -> list[list[str]]:
         """Return the table as text, its header first."""
         head = ["signal", "unit", "rms", "peak", "at [s]", "final", "rise [s]", "settling [s]", "overshoot"]
-        return [head, *([name, self.units.get(name, ""), *_texts(found)] for name, found in self._found.items())]
+        told = {name: f"{name} {self._owners[name]}" if name in self._owners else name for name in self._found}
+        return [head, *([told[name], self.units.get(name, ""), *_texts(found)] for name, found in self._found.items())]
 
     def __str__(self) -> str:
         return "\n".join(aligned(self.rows(), (0, 1)))

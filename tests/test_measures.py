@@ -127,6 +127,16 @@ def test_the_report_has_a_table_of_what_its_scopes_show(tmp_path):
     assert "<summary>Measures</summary>" in page and "<th>level &lt;m&gt;</th>" in page
 
 
+def test_measures_of_coordinates_say_whose_they_are():
+    sim = cs.Simulation(graphics=False, live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[0.3, 0.2], name="plant")
+    bd.connect(bd.CONSTANT(0.0), plant.tau)
+    found = sim.run(bd, T=0.1, watch="plant").measures("plant.q")
+    assert [row[0] for row in found.rows()] == ["signal", "plant.q[0] shoulder", "plant.q[1] elbow"]
+    assert list(found) == ["plant.q[0]", "plant.q[1]"]
+
+
 def test_a_signal_that_is_not_finite_has_no_measures():
     """A run that failed has a report too."""
     table = measures.MeasureTable([0.0, 1.0], {"x": [0.0, float("inf")], "y": [0.0, 2.0]}, {})

@@ -134,7 +134,7 @@ class RunData(ABC):
         --------
         ``print(out.measures("plant.q"))``, ``out.measures()["plant.q[0]"].overshoot``
         """
-        return MeasureTable(self.t, self.named_columns(names), self.units, self.held)
+        return MeasureTable(self.t, self.named_columns(names), self.units, self.held, self.captions()[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write times, states and watched signals to a file: .npz, .csv or .mat by its name.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -243,3 +244,83 @@ def test_samples_on_a_grid_show_what_a_tick_at_an_event_brings(engine):
     out = sim.run(bd, T=0.8, dt=0.1, watch=["held"])
     assert len(out.events) >= 7
     np.testing.assert_allclose(out.signal("held").ravel(), out.t, atol=1e-12)
+
+
+# ------------------------------------------------------------------ clocks of subsystems
+
+
+def sampled(bd, clock, first):
+    """Wire a chain of sampled blocks to a port; return its end."""
+    hold, total = bd.ZOH(clock, name="hold"), bd.INTEGRATOR_S(clock, 0.0, name="total")
+    lag = bd.DISCRETETF(clock, [0.5], [1.0, -0.5], name="lag")
+    bd.connect(first, hold)
+    bd.connect(hold, total)
+    bd.connect(total, lag)
+    return lag
+
+
+def in_parts(sim, depth, outer):
+    """Return a diagram of two such chains, each in so many subsystems, by their own clocks or by the outer one."""
+    bd = sim.blockdiagram("top")
+    clock = bd.clock(10, "Hz", name="outer") if outer else None
+
+    def part(depth):
+        inner = sim.blockdiagram("part")
+        end, port = inner.OUTPORT(1), inner.INPORT(1)
+        if depth == 1:
+            inner.connect(sampled(inner, clock or inner.clock(10, "Hz", name="own"), port), end)
+        else:
+            inner.connect(port, within := inner.SUBSYSTEM(part(depth - 1), name="within"))
+            inner.connect(within, end)
+        return inner
+
+    one = part(depth)
+    first, second = bd.SUBSYSTEM(one, name="first"), bd.SUBSYSTEM(one, name="second")
+    bd.connect(bd.WAVEFORM("sine", freq=0.7), first)
+    bd.connect(first, second)
+    bd.connect(second, bd.INTEGRATOR(0.0, name="sum"))
+    return bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(("depth", "outer"), [(1, False), (1, True), (2, False), (2, True)])
+def test_sampled_blocks_in_subsystems_tick(engine, depth, outer):
+    """None did: "'NoneType' object has no attribute 'tolist'" came, and a KeyError by the clock of the diagram."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    flat = sim.blockdiagram("flat")
+    clock = flat.clock(10, "Hz")
+    wave = flat.WAVEFORM("sine", freq=0.7)
+    hold = flat.ZOH(clock, name="hold2")
+    total, lag = flat.INTEGRATOR_S(clock, 0.0, name="total2"), flat.DISCRETETF(clock, [0.5], [1.0, -0.5], name="lag2")
+    flat.connect(sampled(flat, clock, wave), hold)
+    flat.connect(hold, total)
+    flat.connect(total, lag)
+    flat.connect(lag, flat.INTEGRATOR(0.0, name="sum"))
+    one = sim.run(flat, T=2.0, watch=["lag", "lag2"], dt=0.05)
+    bd = in_parts(sim, depth, outer)
+    for diagram in (bd, bd, copy.deepcopy(bd)):
+        out = sim.run(diagram, T=2.0, watch=["first", "second"], dt=0.05)
+        for name, same in (("first", "lag"), ("second", "lag2")):
+            np.testing.assert_allclose(out.signal(name).ravel(), one.signal(same).ravel(), atol=1e-14)
+        assert out.x[-1, 0] == pytest.approx(one.x[-1, 0], abs=1e-14)
+    way = "within/" * (depth - 1)
+    own = {str(clock.name): [str(b.name) for b in clock.blocklist] for clock in bd.clocklist if clock.blocklist}
+    inner = f"{way}{'outer' if outer else 'own'}"
+    assert own == {
+        f"{part}/{inner}": [f"{part}/{way}{block}" for block in ("hold", "total", "lag")]
+        for part in ("first", "second")
+    }
+    models = [sim.linearize(d, inputs=["waveform.0"], outputs=[y], dt=0.1) for d, y in ((flat, "lag2"), (bd, "second"))]
+    z = np.exp(0.5j)
+    gains = [m.C @ np.linalg.solve(z * np.eye(len(m.A)) - m.A, m.B) + m.D for m in models]
+    np.testing.assert_allclose(gains[1], gains[0], rtol=1e-12)
+
+
+def test_a_clock_of_another_diagram_is_refused():
+    """It was a KeyError of the block."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd, other = sim.blockdiagram("mine"), sim.blockdiagram("other")
+    bd.connect(bd.TIME(), hold := bd.ZOH(other.clock(10, "Hz", name="theirs"), name="hold"))
+    bd.connect(hold, bd.NULL())
+    with pytest.raises(cs.DiagramError, match=r"block 'hold' \(ZOH\): its clock, 'theirs', is one of another diagram"):
+        sim.run(bd, T=1.0)

@@ -81,9 +81,10 @@ def compile_anew(bd: Any, **options: Any) -> str:
         raise DiagramError(f"diagram {bd.name!r}: has no blocks; make some, as in bd.GAIN(2)")
     _check_ports(bd)
     _check_states(bd)
+    inside = subsystems(bd)
+    _adopt_clocks(bd)
     for clock in bd.clocklist:
         clock.statenames.clear()  # bdsim adds to them at each compilation
-    inside = subsystems(bd)
     try:
         with quiet() as printed:
             BlockDiagram.compile(bd, evaluate=False, **options)
@@ -113,6 +114,36 @@ def remember_subsystems(inside: list[Any]) -> None:
     """Let each OUTPORT say which subsystem's outputs it has, once the subsystem itself is replaced by its blocks."""
     for block in inside:
         block.outport._outside = (str(block.name), block._outport_names, getattr(block, "_identity", None))
+
+
+def _adopt_clocks(bd: Any) -> None:
+    """Let a diagram have the clocks of its subsystems, which bdsim leaves behind, each with blocks of this one alone.
+
+    A clock of the diagram that a subsystem is sampled by is a copy, as the subsystem is, which ticks at the same times.
+    """
+    inner = list(_sampled_within(bd))
+    mine = {id(b) for b in bd.blocklist} | {id(b) for _, b in inner}
+    for block in bd.blocklist:
+        if block.blockclass == "sampled" and all(block._clock is not clock for clock in bd.clocklist):
+            raise DiagramError(
+                f"{describe(block)}: its clock, {block._clock.name!r}, is one of another diagram; make one by "
+                "bd.clock(...) of its own"
+            )
+    for path, block in inner:
+        if all(block._clock is not clock for clock in bd.clocklist):
+            block._clock.name = f"{path}{block._clock.name}"
+            bd.clocklist.append(block._clock)
+    for clock in bd.clocklist:
+        clock.blocklist[:] = [b for b in clock.blocklist if id(b) in mine]
+
+
+def _sampled_within(bd: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the sampled blocks of subsystems, with the way to them."""
+    for block in bd.blocklist:
+        if isinstance(block, SubsystemBlock):
+            yield from _sampled_within(block.subsystem, f"{path}{block.name}/")
+        elif path and block.blockclass == "sampled":
+            yield path, block
 
 
 def _check_ports(bd: Any, path: str = "") -> None:

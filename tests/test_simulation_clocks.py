@@ -324,3 +324,25 @@ def test_a_clock_of_another_diagram_is_refused():
     bd.connect(hold, bd.NULL())
     with pytest.raises(cs.DiagramError, match=r"block 'hold' \(ZOH\): its clock, 'theirs', is one of another diagram"):
         sim.run(bd, T=1.0)
+
+
+def test_margins_are_those_of_the_period_of_a_subsystem_s_clock():
+    """Of a diagram that had not been run yet the loop was said not to come back."""
+    sim, found = cs.Simulation(live=False, progress=False), []
+    for inside in (False, True):
+        bd = sim.blockdiagram()
+        host = sim.blockdiagram() if inside else bd
+        law = host.DISCRETETF(host.clock(20, "Hz"), [3.0, -2.4], [1.0, -0.3], name="law")
+        if inside:
+            host.connect(host.INPORT(1), law)
+            host.connect(law, host.OUTPORT(1))
+            law = bd.SUBSYSTEM(host, name="part")
+        plant, error = bd.TRANSFERFN([1], [1, 1, 0], name="plant"), bd.SUM("+-", name="error")
+        bd.connect(bd.CONSTANT(1.0), error[0])
+        bd.connect(plant, error[1])
+        bd.connect(error, law)
+        bd.connect(law, plant)
+        margins = sim.margins(bd, at=["error"])
+        found.append([*margins.gain[0], margins.phase[0], margins.distance[0]])
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
+    assert np.degrees(found[0][2]) == pytest.approx(60.86, abs=0.01)

@@ -116,6 +116,12 @@ def remember_subsystems(inside: list[Any]) -> None:
         block.outport._outside = (str(block.name), block._outport_names, getattr(block, "_identity", None))
 
 
+def clocks_of(bd: Any) -> list[Any]:
+    """Return the clocks of a diagram, also of one that is not compiled yet, with those of its subsystems."""
+    found = {id(clock): clock for clock in [*bd.clocklist, *(block._clock for _, block in _sampled_within(bd))]}
+    return [*found.values()]
+
+
 def _adopt_clocks(bd: Any) -> None:
     """Let a diagram have the clocks of its subsystems, which bdsim leaves behind, each with blocks of this one alone.
 

@@ -579,3 +579,57 @@ def test_detectors_of_direction_zero_fire_both_ways(sim):
     bd.connect(of_time(bd, lambda t: math.cos(t)), both)
     out = sim.run(bd, 8.0)
     assert crossings(out) == pytest.approx([math.pi / 2 * k for k in (1, 3, 5)], abs=NEAR)
+
+
+# ------------------------------------------------------------------ subsystems
+
+
+def acrobot_and_law(sim, inside):
+    """Return a diagram whose plant and controller stand in it, or each in a subsystem."""
+    bd = sim.blockdiagram()
+    body, head = (sim.blockdiagram(), sim.blockdiagram()) if inside else (bd, bd)
+    plant = body.HYBRIDDYNAMICS("acrobot", q0=[-1.4, 0.1], name="plant")
+    law = head.CONTROLLER("acrobot", ["energy", "pd"], name="law")
+    if not inside:
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law.tau, plant.tau)
+        return bd
+    body.connect(body.INPORT(1), plant.tau)
+    body.connect(plant, body.OUTPORT(2))
+    head.connect(head.INPORT(2), law[0:2])
+    head.connect(law.tau, head.OUTPORT(1))
+    outer, inner = bd.SUBSYSTEM(body, name="body"), bd.SUBSYSTEM(head, name="head")
+    bd.connect(outer, inner)
+    bd.connect(inner, outer)
+    return bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_law_in_a_subsystem_is_selected_at_its_time(engine):
+    """The block looked for states in the subsystem, found none and located nothing: the compiled run went on with the
+    law that it had, the next one began with the one that was selected."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    runs = []
+    for inside, name in ((False, "law"), (True, "head/law")):
+        bd = acrobot_and_law(sim, inside)
+        for _ in range(2):
+            runs.append(sim.run(bd, T=2.0, at={1.0: lambda bd=bd, name=name: bd[name].select("pd")}))
+    for out in runs:
+        assert [round(event[0], 9) for event in out.events] == [1.05]  # where the blend ends
+        np.testing.assert_allclose(out.x[-1], runs[0].x[-1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_free_body_in_a_subsystem_turns_on_beyond_a_turn(engine):
+    """Its rotation vector was not re-centred there, and its rate had no end at a whole turn."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    mech = cs.Mechanism([cs.Link("body", joint=cs.Free(), mass=1.0, inertia=(1.0, 1.0, 1.0))], gravity=(0, 0, 0))
+    part, bd = sim.blockdiagram(), sim.blockdiagram()
+    plant = part.HYBRIDDYNAMICS(mech.with_drive(actuated=[]), qd0=[0, 0, 0, 0, 0, 3.0], name="plant")
+    part.connect(part.INPORT(1), part.NULL())
+    part.connect(plant.q, part.OUTPORT(1))
+    bd.connect(bd.CONSTANT(0.0), inner := bd.SUBSYSTEM(part, name="part"))
+    bd.connect(inner, bd.NULL())
+    out = sim.run(bd, T=5.0)
+    assert out.status == "finished" and len(out.events) == 2  # 15 rad are more than two turns
+    assert out.x[-1, 5] == pytest.approx(15.0 - 4 * np.pi, abs=1e-6)

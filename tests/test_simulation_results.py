@@ -154,7 +154,7 @@ def test_what_a_user_made_is_watched_by_its_name_and_by_itself(sim):
     innermost, gain = in_and_out(sim, "innermost", lambda inner: inner.GAIN(3.0, name="gain"))
     inner, twice = in_and_out(sim, "inner", lambda inner: inner.SUBSYSTEM(innermost, name="thrice"))
     ramp = bd.RAMP(T=0, name="ramp")
-    use, slope = bd.SUBSYSTEM(inner, name="use"), bd.DERIV(alpha=-50.0, name="slope")
+    use, slope = bd.SUBSYSTEM(inner, name="use"), bd.DERIV(alpha=50.0, name="slope")
     pid, parts = bd.PID(P=2.0, I=1.0, name="pid", onames=["u"]), bd.DEMUX(2, name="parts")
     bd.connect(ramp, use, slope, pid[1])
     bd.connect(bd.CONSTANT(0.0), pid[0])

@@ -89,6 +89,8 @@ def compile_anew(bd: Any, **options: Any) -> str:
     except (RuntimeError, AssertionError, ValueError, TypeError) as error:
         raise _explain(bd, error, printed.getvalue()) from error
     remember_subsystems(inside)
+    for block in bd.blocklist:
+        block._bd = bd  # those of subsystems stand here now
     take_clocks(bd)
     bd.nblocks, bd.nwires = len(bd.blocklist), len(bd.wirelist)
     return printed.getvalue()

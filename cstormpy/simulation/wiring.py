@@ -90,7 +90,7 @@ def compile_anew(bd: Any, **options: Any) -> str:
         raise _explain(bd, error, printed.getvalue()) from error
     remember_subsystems(inside)
     for block in bd.blocklist:
-        block._bd = bd  # those of subsystems stand here now
+        block._bd.nstates = bd.nstates  # a block of a subsystem asks that whether a run has any
     take_clocks(bd)
     bd.nblocks, bd.nwires = len(bd.blocklist), len(bd.wirelist)
     return printed.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import os
 import sys
 import types
@@ -27,6 +28,12 @@ def codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from codes_within(constant)
+
+
+def stored_names(code: types.CodeType, where: str) -> set[str]:
+    """Return what a function, or one within it, sets: "GLOBAL" those of its module, "DEREF" also those around it."""
+    steps = (step for part in codes_within(code) for step in dis.get_instructions(part))
+    return {step.argval for step in steps if step.opname == f"STORE_{where}"}
 
 
 def is_installed(module: str) -> bool:

@@ -16,7 +16,7 @@ from bdsim.block import SubsystemBlock
 from bdsim.components import Block, Clock, Plug
 
 from cstormpy.errors import DiagramError
-from cstormpy.simulation.surroundings import codes_within, is_installed, stored_names, surrounding
+from cstormpy.simulation.surroundings import blocks_named, codes_within, is_installed, stored_names, surrounding
 
 #: What holds nothing else; long lists are full of it.
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
@@ -44,6 +44,14 @@ def held_functions(block: Any, whole: bool = True) -> Iterator[types.FunctionTyp
             stack += _items(value)
         elif whole and _may_hold_functions(value):
             stack += vars(value).values()
+
+
+def blocks_read(block: Any, *rules: Any) -> list[Any]:
+    """Return the other blocks that a block holds, or that its functions or rules read."""
+    functions = [*held_functions(block), *(rule for rule in rules if isinstance(rule, types.FunctionType))]
+    found = [each for each in vars(block).values() if isinstance(each, Block)]
+    found += [each for function in functions for each in blocks_named(function)]
+    return [each for each in {id(each): each for each in found}.values() if each is not block]
 
 
 def _items(value: Any) -> list[Any]:
@@ -130,6 +138,10 @@ class _Globals(dict[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self._behind
+
+    def items(self) -> Any:
+        """Return all that the functions of the module see."""
+        return {**dict(self._behind.items()), **self}.items()
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a global, or what is given where there is none."""

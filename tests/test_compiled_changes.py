@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
+from bdsim.components import FunctionBlock
+from closeness import assert_close
+from test_compiled import simulation
 
 import cstormpy as cs
 from cstormpy.diagrams import acrobot
@@ -180,3 +185,88 @@ def test_only_what_others_wrote_is_asked_twice_while_it_is_written_down(monkeypa
     bd.connect(controller[0], plant.tau)
     sim.run(bd, T=0.01)
     assert max(counts) == times
+
+
+class Follower(FunctionBlock):
+    nin, nout = 1, 1
+
+    def __init__(self, other, **options):
+        super().__init__(**options)
+        self.other = other
+
+    def output(self, t, u, x):
+        return [self.other.K * u[0]]
+
+
+THE_GAIN = None
+
+
+def by_global(u):
+    return THE_GAIN.K * np.cos(0.0) * u
+
+
+def decay_by_a_gain(sim, kind):
+    """Wire ẋ = k x by a function that names the GAIN of which k is."""
+    bd = sim.blockdiagram()
+    x, gain = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-2.0, name="gain")
+    if kind == "block":
+        rate = Follower(gain, name="rate", bd=bd)
+    else:
+        functions = {"default": lambda u, gain=gain: gain.K * u, "closure": lambda u: gain.K * u, "global": by_global}
+        globals().update(THE_GAIN=gain)
+        rate = bd.FUNCTION(functions[kind], name="rate")
+    bd.connect(x, gain, rate)
+    bd.connect(rate, x)
+    bd.connect(gain, bd.NULL())
+    return bd, gain
+
+
+@pytest.mark.parametrize("kind", ["default", "closure", "global", "block"])
+def test_functions_that_name_a_block_see_its_numbers_as_they_are(kind):
+    """They were written down with the number that the block had first: runs, sweeps and gradients were of that."""
+    sim, precise = simulation("compiled"), {"T": 0.5, "rtol": 1e-9, "atol": 1e-12}
+    bd, gain = decay_by_a_gain(sim, kind)
+    assert_close(sim.run(bd, **precise).x[-1], [np.exp(-1.0)], 1e-8)
+    found = sim.gradient(bd, "x", ["gain.K"], **precise)
+    assert_close(found.gradient, [0.5 * np.exp(-1.0)], 1e-6)
+    gain.K = -4.0
+    assert_close(sim.run(bd, **precise).x[-1], [np.exp(-2.0)], 1e-8)
+    out = sim.run(bd, at={0.25: lambda: setattr(gain, "K", -2.0)}, **precise)
+    assert_close(out.x[-1], [np.exp(-1.5)], 1e-8)
+    found = sim.sweep(bd, {"gain.K": [-2.0, -1.0]}, "x", workers=2, **precise)
+    assert_close(found.value, np.exp([-1.0, -0.5]), 1e-8)
+    assert_close(sim.run(copy.deepcopy(bd), **precise).x[-1], [np.exp(-1.0)], 1e-8)
+
+
+class Damping(cs.control.Law):
+    def __init__(self, gain):
+        super().__init__(cs.library.pendulum())
+        self.gain = gain
+
+    def torque(self, t, q, qd, reference=None):
+        return -self.gain.K * qd
+
+
+@pytest.mark.parametrize("kind", ["function", "law"])
+def test_laws_that_name_a_block_see_its_numbers_as_they_are(kind):
+    ends, slopes = [], []
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram()
+        plant, gain = bd.HYBRIDDYNAMICS("pendulum", q0=[0.3], name="plant"), bd.GAIN(2.0, name="gain")
+        law = Damping(gain) if kind == "law" else lambda t, q, qd, gain=gain: -gain.K * qd
+        controller = bd.CONTROLLER("pendulum", law, name="law")
+        bd.connect(plant.q, controller.q)
+        bd.connect(plant.qd, controller.qd)
+        bd.connect(controller.tau, plant.tau)
+        bd.connect(bd.CONSTANT(1.0), gain)
+        bd.connect(gain, bd.NULL())
+        options, of = {"T": 0.1, "solver": "RK4", "dt": 0.01}, []
+        slopes.append(sim.gradient(bd, "plant.joint1.q", ["gain.K"], **options).gradient)
+        for k in (1.99, 2.01, 4.0):
+            gain.K = k
+            of.append(sim.run(bd, **options).x[-1])
+        ends.append(of)
+        slopes.append((of[1] - of[0])[:1] / 0.02)
+    assert_close(ends[1], ends[0], 1e-8)
+    assert_close(slopes, [slopes[1]] * 4, 1e-5)

@@ -142,6 +142,9 @@ class Peak(cs.control.Law):
     def margin(self, t, q, qd):
         return 1.0
 
+    def switch(self, t, q, qd):
+        self.mode = 1
+
 
 def test_what_a_law_of_phases_remembers_is_not_lost():
     """Written down once for each phase, it was taken for a law that remembers nothing."""

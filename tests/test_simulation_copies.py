@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from closeness import assert_close
 from random_diagrams import build
 from test_compiled import simulation
 from test_compiled_random import some_steps
+
+from cstormpy.errors import DiagramError
 
 
 def decay(bd, kind):
@@ -102,6 +105,120 @@ def test_the_handlers_of_subsystems_work_on_their_blocks(kind):
     bd["right/rate"].K = -1.5
     assert_close(sim.run(bd, T=1.5).x[-1], [after(1.5), after(1.5, 1.5)], 1e-6)
     assert inner["rate"].K == -1.0
+
+
+def weighted(weights):
+    return lambda u: weights[0] * u
+
+
+helper = weighted(np.array([-2.0]))
+
+
+class Plant:
+    """Something of the user's, with a function that all copies share."""
+
+    def __init__(self):
+        self.inner = helper
+
+    def rate(self, u):
+        return -2.0 * u
+
+
+def by_a_helper(u):
+    return helper(u)
+
+
+@pytest.mark.parametrize(
+    "function", [by_a_helper, Plant().rate, functools.partial(helper)], ids=["function", "method", "partial"]
+)
+def test_functions_that_others_read_do_not_keep_a_diagram_from_several_workers(function):
+    """Such sweeps were refused for what the helper has around it, though it is a global of the user's."""
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    x, rate, gain = bd.INTEGRATOR(x0=1.0, name="x"), bd.FUNCTION(function), bd.GAIN(1.0, name="gain")
+    bd.connect(x, rate)
+    bd.connect(rate, gain)
+    bd.connect(gain, x)
+    found = sim.sweep(bd, {"gain.K": [0.5, 1.0]}, "x", T=0.1, workers=2)
+    assert_close(found.value, np.exp([-0.1, -0.2]), 1e-6)
+
+
+EVENTS = 0
+
+
+@pytest.mark.parametrize("scope", ["nonlocal", "global"])
+def test_handlers_that_count_are_refused_to_several_workers(scope):
+    """All workers counted on one number, and what the runs found was another each time."""
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    x, count = decay(bd, "closure"), 0
+
+    def by_nonlocal(block, states):
+        nonlocal count
+        count += 1
+        states[x][:] = 1.0 / count
+
+    def by_global(block, states):
+        global EVENTS
+        EVENTS += 1
+        states[x][:] = 1.0 / EVENTS
+
+    bd["event"].func = {"nonlocal": by_nonlocal, "global": by_global}[scope]
+    with pytest.raises(DiagramError, match=r"holds the function .*'(count|EVENTS)' all of them would use"):
+        sim.sweep(bd, {"half.value": [0.5, 0.7]}, "x", T=1.5, workers=2)
+
+
+def put_and_count(block, states):
+    global EVENTS
+    EVENTS += 1
+    states[THE_X][:] = 1.0  # noqa: F821
+
+
+def test_a_twin_does_not_set_globals_in_silence():
+    """What the handler of a copy set of its module was seen by nobody else."""
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    decay(bd, "global")
+    bd["event"].func = put_and_count
+    with pytest.raises(DiagramError, match="'put_and_count' names blocks by a global, 'THE_X', and sets one, 'EVENTS'"):
+        copy.deepcopy(bd)
+
+
+def test_a_twin_sets_the_globals_of_its_function(monkeypatch):
+    monkeypatch.setitem(globals(), "EVENTS", 0)
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    x = decay(bd, "closure")
+
+    def handler(block, states):
+        global EVENTS
+        EVENTS += 1
+        states[x][:] = 1.0
+
+    bd["event"].func = handler
+    assert_close(sim.run(copy.deepcopy(bd), T=1.5).x[-1], [4.0 * np.exp(-1.5)], 1e-6)
+    assert EVENTS == 2
+
+
+def test_what_a_function_reads_may_be_nested_deeply():
+    """It ended in a RecursionError."""
+    sim = simulation("interpreted")
+    bd, deep = sim.blockdiagram(), ()
+    for _ in range(3000):
+        deep = (deep,)
+    x, rate = bd.INTEGRATOR(x0=1.0), bd.FUNCTION(lambda u: -u if deep else u)
+    bd.connect(x, rate)
+    bd.connect(rate, x)
+    assert_close(sim.run(copy.deepcopy(bd), T=1.0).x[-1], [np.exp(-1.0)], 1e-6)
+
+
+def test_a_partial_names_blocks_too():
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    x = decay(bd, "closure")
+    put = functools.partial(lambda x, states: states[x].fill(1.0), x)
+    bd["event"].func = lambda block, states: put(states)
+    assert_close(sim.run(copy.deepcopy(bd), T=1.5).x[-1], [4.0 * np.exp(-1.5)], 1e-6)
 
 
 def test_the_twin_of_a_function_sees_globals_as_they_are(monkeypatch):

@@ -230,6 +230,8 @@ def test_a_table_is_taken_for_samples():
     frame = made(lambda x, y: x * y, samples={"x": drawn[:, 0], "y": drawn[:, 1]}).to_pandas().reset_index()
     again = made(lambda x, y: x * y, samples=frame[["x", "y"]])
     np.testing.assert_array_equal(again["value"], frame["value"])
+    with pytest.raises(cs.InvalidValue, match="samples: the column 'x' occurs twice"):
+        made(lambda x: x, samples=frame[["x", "x"]])
     assert list(again.axes) == ["x", "y"]
 
 

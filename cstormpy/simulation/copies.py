@@ -15,11 +15,18 @@ from typing import Any
 from bdsim.block import SubsystemBlock
 from bdsim.components import Block, Clock, Plug
 
-from cstormpy.simulation.surroundings import codes_within, is_installed, surrounding
+from cstormpy.errors import DiagramError
+from cstormpy.simulation.surroundings import blocks_named, codes_within, is_installed, stored_names, surrounding
+
+#: What holds nothing else; long lists are full of it.
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
-def held_functions(block: Any) -> Iterator[types.FunctionType]:
-    """Yield the functions that a block holds, in what it holds of the user too, and those that these read."""
+def held_functions(block: Any, whole: bool = True) -> Iterator[types.FunctionType]:
+    """Yield the functions that a block holds, in what it holds of the user too, and those that these read.
+
+    Not the whole are those alone that it holds itself, as they are or in a list.
+    """
     stack, seen = [value for name, value in vars(block).items() if name not in ("_bd", "bd")], {id(block)}
     while stack:
         value = stack.pop()
@@ -28,17 +35,29 @@ def held_functions(block: Any) -> Iterator[types.FunctionType]:
         seen.add(id(value))
         if isinstance(value, types.FunctionType):
             yield value
-            stack += _read(value)
+            stack += _read(value) if whole else ()
         elif isinstance(value, types.MethodType):
             stack += [value.__func__, value.__self__]
-        elif isinstance(value, functools.partial):
+        elif whole and isinstance(value, functools.partial):
             stack += [value.func, value.args, value.keywords]
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            stack += value
-        elif isinstance(value, dict):
-            stack += value.values()
-        elif _may_hold_functions(value):
+        elif isinstance(value, (dict, list, tuple, set, frozenset)):
+            stack += _items(value)
+        elif whole and _may_hold_functions(value):
             stack += vars(value).values()
+
+
+def blocks_read(block: Any, *rules: Any) -> list[Any]:
+    """Return the other blocks that a block holds, or that its functions or rules read."""
+    functions = [*held_functions(block), *(rule for rule in rules if isinstance(rule, types.FunctionType))]
+    found = [each for each in vars(block).values() if isinstance(each, Block)]
+    found += [each for function in functions for each in blocks_named(function)]
+    return [each for each in {id(each): each for each in found}.values() if each is not block]
+
+
+def _items(value: Any) -> list[Any]:
+    """Return what a list, or the like, or a dict holds."""
+    items = value.values() if isinstance(value, dict) else value
+    return [each for each in items if type(each) not in _PLAIN]
 
 
 def _may_hold_functions(value: Any) -> bool:
@@ -85,28 +104,33 @@ class Own:
         self.parts = all_of(bd)
         self._ids = {id(each) for each in self.parts}
 
-    def is_named_by(self, value: Any, seen: set[int] | None = None) -> bool:
+    def is_named_by(self, value: Any) -> bool:
         """Tell whether a value is a part or a port of one, holds some, or is a function that reads one."""
-        seen = set() if seen is None else seen
-        if isinstance(value, Plug):
-            value = value.block
-        if id(value) in self._ids or id(value) in seen:
-            return id(value) in self._ids
-        seen.add(id(value))
-        if isinstance(value, types.FunctionType):
-            inner: Any = _read(value)
-        elif isinstance(value, dict):
-            inner = value.values()
-        else:
-            inner = value if isinstance(value, (list, tuple, set, frozenset)) else ()
-        return any(self.is_named_by(each, seen) for each in inner)
+        stack, seen = [value], set[int]()
+        while stack:
+            value = stack.pop()
+            if isinstance(value, Plug):
+                value = value.block
+            if id(value) in self._ids:
+                return True
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            if isinstance(value, types.FunctionType):
+                stack += _read(value)
+            elif isinstance(value, functools.partial):
+                stack += [value.func, value.args, value.keywords]
+            elif isinstance(value, (dict, list, tuple, set, frozenset)):
+                stack += _items(value)
+        return False
 
 
 class _Globals(dict[str, Any]):
     """The globals of a twin: its own, and behind them those of its function, as they are when it reads them."""
 
     def __init__(self, behind: dict[str, Any]) -> None:
-        super().__init__({name: behind[name] for name in ("__name__", "__builtins__") if name in behind})
+        of_module = ("__name__", "__package__", "__spec__", "__builtins__")
+        super().__init__({name: behind[name] for name in of_module if name in behind})
         self._behind = behind
 
     def __missing__(self, name: str) -> Any:
@@ -114,6 +138,10 @@ class _Globals(dict[str, Any]):
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in self._behind
+
+    def items(self) -> Any:
+        """Return all that the functions of the module see."""
+        return {**dict(self._behind.items()), **self}.items()
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a global, or what is given where there is none."""
@@ -145,9 +173,22 @@ class Twins:
             twin.__defaults__, twin.__kwdefaults__ = map(self._copy, (function.__defaults__, function.__kwdefaults__))
             for k, value in surrounding(function).items():
                 twin.__closure__[k].cell_contents = self._copy(value)  # type: ignore[index]
-            for name, value in _globals_of(function).items():
-                if self._own.is_named_by(value):
-                    twin.__globals__[name] = self._copy(value)
+            if isinstance(twin.__globals__, _Globals):
+                twin.__globals__.update({name: self._copy(v) for name, v in self._named_globals(function).items()})
+
+    def _named_globals(self, function: types.FunctionType) -> dict[str, Any]:
+        return {name: v for name, v in _globals_of(function).items() if self._own.is_named_by(v)}
+
+    def _globals(self, function: types.FunctionType) -> dict[str, Any]:
+        """Return the globals of a twin: those of its function, where they name no parts."""
+        named = self._named_globals(function)
+        stored = sorted(stored_names(function.__code__, "GLOBAL")) if named else []
+        if stored:
+            raise DiagramError(
+                f"the diagram cannot be copied: {function.__qualname__!r} names blocks by a global, {min(named)!r}, "
+                f"and sets one, {stored[0]!r}; write it within the function that makes the blocks"
+            )
+        return _Globals(function.__globals__) if named else function.__globals__
 
     def _twin(self, function: types.FunctionType) -> types.FunctionType:
         filled = surrounding(function)
@@ -155,10 +196,11 @@ class Twins:
             self._cells.setdefault(id(cell), types.CellType()) if self._own.is_named_by(filled.get(k)) else cell
             for k, cell in enumerate(function.__closure__ or ())
         ]
-        space = _Globals(function.__globals__)
+        space = self._globals(function)
         twin = types.FunctionType(function.__code__, space, function.__name__, None, tuple(cells) or None)
         functools.update_wrapper(twin, function)
         del twin.__wrapped__  # type: ignore[attr-defined]
+        vars(twin).update(vars(function))
         return twin
 
     def _copy(self, value: Any) -> Any:

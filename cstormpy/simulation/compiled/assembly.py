@@ -37,6 +37,7 @@ from cstormpy.simulation.compiled.untranslated import (
     is_function,
     refusal_of,
 )
+from cstormpy.simulation.copies import blocks_read
 from cstormpy.simulation.diagram import Diagram
 
 
@@ -273,7 +274,7 @@ class Assembly:
             large = "; kernels with loops are called for its large mechanism" if kernels else ""
             self.ways.append((str(b.name), f"{name}: traced{large}"))
             return values
-        if is_function(b):
+        if is_function(b) and not blocks_read(b):
             try:
                 values = self.by_numba.outputs(b, list(u))
             except Refused as error:
@@ -364,7 +365,9 @@ class Assembly:
             return [np.ravel(result)] if whole else list(result)
 
         given = [*(v for v in u if v is not None), *([] if x is None else [x])]
-        return self.in_python(ask, given, samples, found, f"{name} in Python", held_by(b))
+        return self.in_python(
+            ask, given, samples, found, f"{name} in Python", held_by(b, *blocks_read(b, getattr(type(b), name)))
+        )
 
     def in_python(
         self,

@@ -276,6 +276,11 @@ class HeldNumbers:
         """Return no numbers at all."""
         return cls((), lambda name: None, lambda name, value: None)
 
+    def beside(self, other: HeldNumbers) -> HeldNumbers:
+        """Return these numbers and others."""
+        names = [(each, name) for each in (self, other) for name in each.names]
+        return HeldNumbers(names, lambda at: at[0]._read(at[1]), lambda at, value: at[0]._write(at[1], value))
+
     def readers(self) -> list[Callable[[], Any]]:
         """Return functions without arguments that return what is held now, one for each name."""
         return [lambda name=name: self._read(name) for name in self.names]  # type: ignore[misc]
@@ -294,11 +299,11 @@ class HeldNumbers:
                 self._write(name, old)
 
 
-def held_by(owner: Any) -> HeldNumbers:
-    """Return the numbers, and arrays of some, that an object has as public attributes."""
-    held = {name: value for name, value in vars(owner).items() if not name.startswith("_") and is_real(value)}
-    names = [name for name, value in held.items() if np.size(value) <= _MOST]
-    return HeldNumbers(names, lambda name: getattr(owner, name), lambda name, value: setattr(owner, name, value))
+def held_by(*owners: Any) -> HeldNumbers:
+    """Return the numbers, and arrays of some, that objects have as public attributes."""
+    held = [(owner, *item) for owner in owners for item in vars(owner).items() if not item[0].startswith("_")]
+    names = [(owner, name) for owner, name, value in held if is_real(value) and np.size(value) <= _MOST]
+    return HeldNumbers(names, lambda at: getattr(*at), lambda at, value: setattr(at[0], at[1], value))
 
 
 def is_real(value: Any) -> bool:

@@ -20,9 +20,10 @@ import numpy as np
 from cstormpy.control.blend import LawSet
 from cstormpy.control.user_laws import OwnLaw
 from cstormpy.graph.arrays import symbols
-from cstormpy.simulation.compiled.numbers import HeldNumbers, is_real
+from cstormpy.simulation.compiled.numbers import HeldNumbers, held_by, is_real
 from cstormpy.simulation.compiled.traced import untraceable
 from cstormpy.simulation.compiled.untranslated import WIDEST, Refused
+from cstormpy.simulation.copies import blocks_read
 
 
 class MethodAsFunction:
@@ -151,6 +152,8 @@ def stand_ins(assembly: Any, block: Any, known: Mapping[int, Any]) -> dict[int, 
         name = str(getattr(own, "__name__", type(own).__name__))
         found[id(law)], way = {"__call__": _in_python(assembly, law, name)}, "asked in Python"
         try:
+            if blocks_read(law):
+                raise Refused("it names a block")
             if law is own and len(shapes) > 3:
                 raise Refused("it is given what to follow")
             torque = _by_numba(assembly, law, own, f"law {name}")
@@ -190,7 +193,8 @@ def _by_numba(assembly: Any, law: Any, own: Any, role: str) -> Callable[..., Any
 def _in_python(assembly: Any, law: Any, name: str) -> Callable[..., Any]:
     """Return what stands for the call of a law in the trace: a call of the law itself while the diagram runs."""
     count, what = len(law.motors), f"law {name}"
-    held = HeldNumbers(tuple(law.gains), lambda name: law.gains[name], law.set_gain)
+    gains = HeldNumbers(tuple(law.gains), lambda name: law.gains[name], law.set_gain)
+    held = gains.beside(held_by(*blocks_read(law, type(law).torque)))
 
     def ask(t: float, values: list[Any]) -> list[Any]:
         return [law(t, values[0], values[1], tuple(values[2:]) or None)]

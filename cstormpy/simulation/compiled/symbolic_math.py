@@ -23,7 +23,7 @@ import numpy as np
 from cstormpy.graph import Node, SymbolicBranch, primitives
 from cstormpy.graph.arrays import Symbols
 from cstormpy.simulation.compiled.symbolic_numpy import IN_PLACE, Number, refusing
-from cstormpy.simulation.surroundings import codes_within
+from cstormpy.simulation.surroundings import blocks_named, codes_within
 
 _AS_NUMPY: dict[str, Callable[..., Any]] = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
@@ -129,7 +129,7 @@ class _Copies:
         if id(function) in self._made:
             return self._made[id(function)]
         own = not is_installed(function)
-        if own and (why := why_refused(function) or _why_untold(function.__code__)):
+        if own and (why := why_refused(function) or _why_untold(function.__code__) or _why_anew(function)):
             return self._made.setdefault(id(function), refusing(why))
         # cells that hold nothing else stay: what is written into them is seen
         cells = tuple(types.CellType() if self._differs(c, own) else c for c in function.__closure__ or ())
@@ -193,6 +193,11 @@ def _why_untold(function: types.CodeType) -> str:
     if asked:
         return f"it asks how numbers are stored, by {asked[0]}"
     return ""
+
+
+def _why_anew(function: types.FunctionType) -> str:
+    """Return why a function is asked each time: what a block has may be set, also in a run."""
+    return "it names a block, whose numbers may be set" if blocks_named(function) else ""
 
 
 @functools.lru_cache(1024)

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from bdsim.components import Block
 
 from cstormpy.dynamics.tracing import LARGEST
-from cstormpy.graph import Graph, Node
+from cstormpy.graph import Graph, Node, SymbolicBranch
 from cstormpy.graph.arrays import Symbols, symbols
 from cstormpy.graph.nodes import INPUT, TABLE
 from cstormpy.graph.tables import Table
@@ -154,10 +155,14 @@ class Twins:
     def _watched(self, kind: type, path: Path, instead: Mapping[str, Callable[..., Any]]) -> type:
         """Return a class that notes which attributes of its object are looked at."""
         reads, look_up = self.reads, cast("Callable[[Any, str], Any]", kind.__getattribute__)
+        users = not _is_of_ours(kind)
 
         def look(self: Any, name: str) -> Any:
             reads.add((path, name))
-            return kind if name == "__class__" else look_up(self, name)
+            found = kind if name == "__class__" else look_up(self, name)
+            if users and isinstance(found, Block):
+                raise SymbolicBranch("it reads a block, whose numbers may be set")
+            return found
 
         methods = {**_own_methods(kind), **instead, "__getattribute__": look, "__module__": kind.__module__}
         methods[WATCHED] = kind

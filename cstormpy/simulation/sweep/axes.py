@@ -131,6 +131,10 @@ def _named(samples: Any, names: Sequence[str] | None) -> Any:
     if fields:
         return {name: samples[name] for name in fields}
     if names is None and hasattr(samples, "columns") and hasattr(samples, "to_numpy"):
+        columns = [str(name) for name in samples.columns]
+        twice = next((name for k, name in enumerate(columns) if name in columns[:k]), None)
+        if twice is not None:
+            raise InvalidValue(f"samples: the column {twice!r} occurs twice")
         return {str(name): samples[name].to_numpy() for name in samples.columns}
     if names is None:
         return samples

@@ -22,7 +22,7 @@ from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.copies import Own, held_functions
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
-from cstormpy.simulation.surroundings import surrounding
+from cstormpy.simulation.surroundings import stored_names, surrounding
 from cstormpy.simulation.sweep.axes import Axes, accepted, check_size, check_twice, meant
 from cstormpy.simulation.sweep.files import Log, header
 from cstormpy.simulation.sweep.identity import diagram_identity, option_identity
@@ -62,8 +62,10 @@ def copied(bd: Any, make: Callable[[], Any]) -> Any:
 
 def _remembered(block: Any, own: Own) -> str | None:
     """Say what a block would share with its copy: functions are not copied, nor what they close over."""
+    its = {id(function) for function in held_functions(block, whole=False)}
     for function in held_functions(block):
-        name = _changing(function, own)
+        # what others read beside it is shared, but for twins of those that name blocks
+        name = _changing(function, own) if id(function) in its or own.is_named_by(function) else None
         if name is not None:
             return f"holds the function {function.__qualname__!r}, whose {name!r} all of them would use"
     return None
@@ -73,10 +75,14 @@ def _changing(function: types.FunctionType, own: Own) -> str | None:
     """Return the name of what a function remembers from one call to the next, or could, beside blocks."""
     if function.__module__.split(".")[0] in _SHAREABLE:
         return None
-    names = function.__code__.co_freevars
+    code = function.__code__
+    names = code.co_freevars
+    stored = stored_names(code, "GLOBAL") | stored_names(code, "DEREF") & {*names}
+    if stored:
+        return min(stored)
     held = [(names[k], value) for k, value in surrounding(function).items()]
     held += [(name, v) for name, v in (function.__kwdefaults__ or {}).items()]
-    given = function.__code__.co_varnames[: function.__code__.co_argcount]
+    given = code.co_varnames[: code.co_argcount]
     held += list(zip(reversed(given), reversed(function.__defaults__ or ()), strict=False))
     return next((name for name, value in held if not (own.is_named_by(value) or _constant(value, own))), None)
 

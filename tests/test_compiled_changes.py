@@ -238,6 +238,19 @@ def test_functions_that_name_a_block_see_its_numbers_as_they_are(kind):
     assert_close(sim.run(copy.deepcopy(bd), **precise).x[-1], [np.exp(-1.0)], 1e-8)
 
 
+def test_an_attribute_of_the_name_of_a_block_names_none(monkeypatch):
+    """In a script blocks are globals, and their names stand for other things as well."""
+    sim = simulation("compiled")
+    bd = sim.blockdiagram()
+    monkeypatch.setitem(globals(), "sin", bd.GAIN(2.0, name="gain"))
+    wave = bd.FUNCTION(lambda u: np.sin(u), name="wave")
+    bd.connect(bd.TIME(), wave, globals()["sin"])
+    bd.connect(wave, bd.INTEGRATOR(x0=0.0))
+    assert_close(sim.run(bd, T=1.0).x[-1], [1.0 - np.cos(1.0)], 1e-6)
+    (told,) = [line.split() for line in str(sim.explain(bd)).splitlines() if line.startswith("wave")]
+    assert told[1:] == ["output:", "traced"]
+
+
 class Damping(cs.control.Law):
     def __init__(self, gain):
         super().__init__(cs.library.pendulum())

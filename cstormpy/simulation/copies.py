@@ -16,7 +16,7 @@ from bdsim.block import SubsystemBlock
 from bdsim.components import Block, Clock, Plug
 
 from cstormpy.errors import DiagramError
-from cstormpy.simulation.surroundings import blocks_named, codes_within, is_installed, stored_names, surrounding
+from cstormpy.simulation.surroundings import blocks_named, globals_read, is_installed, stored_names, surrounding
 
 #: What holds nothing else; long lists are full of it.
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
@@ -76,8 +76,7 @@ def _globals_of(function: types.FunctionType) -> dict[str, Any]:
     """Return the globals that a function of the user reads, and functions within it."""
     if not _is_of_user(str(function.__module__)):
         return {}
-    names = {name for code in codes_within(function.__code__) for name in code.co_names}
-    return {name: function.__globals__[name] for name in names if name in function.__globals__}
+    return globals_read(function)
 
 
 def _read(function: types.FunctionType) -> list[Any]:

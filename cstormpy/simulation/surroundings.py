@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 import os
 import sys
 import types
@@ -32,11 +33,15 @@ def codes_within(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from codes_within(constant)
 
 
+def globals_read(func: types.FunctionType) -> dict[str, Any]:
+    """Return the globals that a function reads, and functions within it, by name."""
+    space = func.__globals__
+    return {name: space[name] for name in _names_of(func.__code__, "LOAD_GLOBAL", "LOAD_NAME") if name in space}
+
+
 def blocks_named(func: types.FunctionType) -> list[Any]:
     """Return the blocks of diagrams that a function reads, as they are, by a port, or in a list or the like."""
-    names = {name for code in codes_within(func.__code__) for name in code.co_names}
-    read = [func.__globals__[name] for name in names if name in func.__globals__]
-    read += [*surrounding(func).values(), func.__defaults__, func.__kwdefaults__]
+    read = [*globals_read(func).values(), *surrounding(func).values(), func.__defaults__, func.__kwdefaults__]
     found = []
     for value in read:
         items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
@@ -46,8 +51,14 @@ def blocks_named(func: types.FunctionType) -> list[Any]:
 
 def stored_names(code: types.CodeType, where: str) -> set[str]:
     """Return what a function, or one within it, sets: "GLOBAL" those of its module, "DEREF" also those around it."""
-    steps = (step for part in codes_within(code) for step in dis.get_instructions(part))
-    return {step.argval for step in steps if step.opname == f"STORE_{where}"}
+    return {*_names_of(code, f"STORE_{where}")}
+
+
+@functools.lru_cache(1024)
+def _names_of(code: types.CodeType, *steps: str) -> tuple[str, ...]:
+    """Return the names that some steps of a function have, and of those within it, in their order."""
+    found = (step for part in codes_within(code) for step in dis.get_instructions(part))
+    return tuple(dict.fromkeys(step.argval for step in found if step.opname in steps))
 
 
 def is_installed(module: str) -> bool:

@@ -174,7 +174,7 @@ def put_and_count(block, states):
     states[THE_X][:] = 1.0  # noqa: F821
 
 
-def test_a_twin_does_not_set_globals_in_silence():
+def test_a_copied_function_does_not_set_globals_in_silence():
     """What the handler of a copy set of its module was seen by nobody else."""
     sim = simulation("interpreted")
     bd = sim.blockdiagram()
@@ -184,7 +184,7 @@ def test_a_twin_does_not_set_globals_in_silence():
         copy.deepcopy(bd)
 
 
-def test_a_twin_sets_the_globals_of_its_function(monkeypatch):
+def test_a_copied_function_sets_the_globals_of_its_module(monkeypatch):
     monkeypatch.setitem(globals(), "EVENTS", 0)
     sim = simulation("interpreted")
     bd = sim.blockdiagram()
@@ -221,7 +221,7 @@ def test_a_partial_names_blocks_too():
     assert_close(sim.run(copy.deepcopy(bd), T=1.5).x[-1], [4.0 * np.exp(-1.5)], 1e-6)
 
 
-def test_the_twin_of_a_function_sees_globals_as_they_are(monkeypatch):
+def test_a_copied_function_sees_globals_as_they_are(monkeypatch):
     sim = simulation("interpreted")
     bd = sim.blockdiagram()
     decay(bd, "global")

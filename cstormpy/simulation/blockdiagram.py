@@ -23,7 +23,7 @@ from cstormpy.arrays import real_number
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
 from cstormpy.simulation.block_maker import BlockMaker
 from cstormpy.simulation.clocks import DiagramClock
-from cstormpy.simulation.copies import Twins
+from cstormpy.simulation.copies import FunctionCopies
 from cstormpy.simulation.given_arguments import GivenArguments, make_block
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
@@ -54,9 +54,9 @@ class WiredDiagram(BlockDiagram):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> WiredDiagram:
         """Return a copy whose functions name its own blocks."""
-        twins = Twins(self, memo)
+        functions = FunctionCopies(self, memo)
         made: WiredDiagram = super().__deepcopy__(memo)
-        twins.fill()
+        functions.fill()
         return made
 
     def _maker(self, kind: str, resolve: Callable[[str], Any]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
 """Copies of diagrams, in which functions of the user name the copies of the blocks that they name.
 
 Python copies no function. One that names blocks of a diagram, as a handler of an event does, would go on writing into
-the blocks of the original where that is copied, for a sweep or to be a subsystem: the copy gets a twin of it.
+the blocks of the original where that is copied, for a sweep or to be a subsystem: it is copied here.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Own:
 
 
 class _Globals(dict[str, Any]):
-    """The globals of a twin: its own, and behind them those of its function, as they are when it reads them."""
+    """The globals of a copied function: its own, and behind them those of the function as they are when it reads."""
 
     def __init__(self, behind: dict[str, Any]) -> None:
         of_module = ("__name__", "__package__", "__spec__", "__builtins__")
@@ -147,8 +147,8 @@ class _Globals(dict[str, Any]):
         return self[name] if name in self else default
 
 
-class Twins:
-    """Twins of the functions of a diagram that name its parts; a copy finds them in its memo.
+class FunctionCopies:
+    """Copies of the functions of a diagram that name its parts; the copy of the diagram finds them in its memo.
 
     Parameters
     ----------
@@ -163,23 +163,23 @@ class Twins:
         blocks = [each for each in self._own.parts if isinstance(each, Block)]
         functions = {id(function): function for block in blocks for function in held_functions(block)}
         named = [f for key, f in functions.items() if key not in memo and self._own.is_named_by(f)]
-        self._made = [(function, self._twin(function)) for function in named]
-        memo.update({id(function): twin for function, twin in self._made})
+        self._made = [(function, self._copied(function)) for function in named]
+        memo.update({id(function): made for function, made in self._made})
 
     def fill(self) -> None:
-        """Let the twins name the copies of the parts, which are there now."""
-        for function, twin in self._made:
-            twin.__defaults__, twin.__kwdefaults__ = map(self._copy, (function.__defaults__, function.__kwdefaults__))
+        """Let the copies of functions name those of the parts, which are there now."""
+        for function, made in self._made:
+            made.__defaults__, made.__kwdefaults__ = map(self._copy, (function.__defaults__, function.__kwdefaults__))
             for k, value in surrounding(function).items():
-                twin.__closure__[k].cell_contents = self._copy(value)  # type: ignore[index]
-            if isinstance(twin.__globals__, _Globals):
-                twin.__globals__.update({name: self._copy(v) for name, v in self._named_globals(function).items()})
+                made.__closure__[k].cell_contents = self._copy(value)  # type: ignore[index]
+            if isinstance(made.__globals__, _Globals):
+                made.__globals__.update({name: self._copy(v) for name, v in self._named_globals(function).items()})
 
     def _named_globals(self, function: types.FunctionType) -> dict[str, Any]:
         return {name: v for name, v in _globals_of(function).items() if self._own.is_named_by(v)}
 
     def _globals(self, function: types.FunctionType) -> dict[str, Any]:
-        """Return the globals of a twin: those of its function, where they name no parts."""
+        """Return the globals of a copy: those of its function, where they name no parts."""
         named = self._named_globals(function)
         stored = sorted(stored_names(function.__code__, "GLOBAL")) if named else []
         if stored:
@@ -189,18 +189,18 @@ class Twins:
             )
         return _Globals(function.__globals__) if named else function.__globals__
 
-    def _twin(self, function: types.FunctionType) -> types.FunctionType:
+    def _copied(self, function: types.FunctionType) -> types.FunctionType:
         filled = surrounding(function)
         cells = [
             self._cells.setdefault(id(cell), types.CellType()) if self._own.is_named_by(filled.get(k)) else cell
             for k, cell in enumerate(function.__closure__ or ())
         ]
         space = self._globals(function)
-        twin = types.FunctionType(function.__code__, space, function.__name__, None, tuple(cells) or None)
-        functools.update_wrapper(twin, function)
-        del twin.__wrapped__  # type: ignore[attr-defined]
-        vars(twin).update(vars(function))
-        return twin
+        made = types.FunctionType(function.__code__, space, function.__name__, None, tuple(cells) or None)
+        functools.update_wrapper(made, function)
+        del made.__wrapped__  # type: ignore[attr-defined]
+        vars(made).update(vars(function))
+        return made
 
     def _copy(self, value: Any) -> Any:
         return copy.deepcopy(value, self._memo) if self._own.is_named_by(value) else value

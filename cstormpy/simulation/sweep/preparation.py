@@ -64,7 +64,7 @@ def _remembered(block: Any, own: Own) -> str | None:
     """Say what a block would share with its copy: functions are not copied, nor what they close over."""
     its = {id(function) for function in held_functions(block, whole=False)}
     for function in held_functions(block):
-        # what others read beside it is shared, but for twins of those that name blocks
+        # what others read beside it is shared, but for those that name blocks, which are copied
         name = _changing(function, own) if id(function) in its or own.is_named_by(function) else None
         if name is not None:
             return f"holds the function {function.__qualname__!r}, whose {name!r} all of them would use"

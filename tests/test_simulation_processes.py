@@ -88,6 +88,7 @@ def test_nothing_is_printed(sim, capsys):
     """Neither by us nor by bdsim: a function with memory of its own, for one, prints at the start of each run, and a
     PID when it is made, which were two hundred lines in a sweep of two hundred runs."""
     bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), bd.LTI_SISO([[1.0], [2.0]], [[1.0, 1.0], [1.0, 2.0]]))
     pid = bd.PID(P=1.0, I=1.0, D=0.1, name="pid")
     bd.connect(bd.CONSTANT(1.0), pid[0], pid[1])
     f = bd.FUNCTION(lambda x, memory: x, persistent=True)

@@ -19,6 +19,8 @@ from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.given_names import given_names
 from cstormpy.simulation.palette import quiet
 
+#: Of bdsim's blocks those that print of which type they are, or what factors make.
+_PRINTING = ("PID", "LTI_SISO", "LTI_SISO_S")
 #: What an attribute is that a block keeps of an argument.
 _PLAIN = (int, float, str, list, tuple, np.ndarray, np.generic)
 
@@ -45,7 +47,7 @@ def make_block(
         given = args if changed is named else ()
         sampled = isinstance(made, type) and issubclass(made, SampledBlock)
         kept = changed.pop("snames", None) if sampled else None
-        with quiet() if kind == "PID" else contextlib.nullcontext():  # bdsim's prints of which type each one is
+        with quiet() if kind in _PRINTING else contextlib.nullcontext():
             block = made(*given, bd=bd, **changed)
         if kept is not None:  # bdsim counts the continuous states, of which a sampled block has none
             block._sampled_names = given_names(kept, "snames", block.ndstates)

@@ -101,7 +101,7 @@ def test_what_they_describe_is_what_a_window_takes():
         (lambda: LiveXY(xlim=[0, 1]), "give both, or none"),
         (lambda: LiveXY(trail=-1.0), "trail"),
         (lambda: MechanismView("acrobat"), "did you mean 'acrobot'"),
-        (lambda: MechanismView("acrobot", view="3D"), "there are 'auto', 'planar', '3d'"),
+        (lambda: MechanismView("acrobot", view="3D"), "did you mean '3d'"),
         (lambda: MechanismView("acrobot", frames=1), "frames: expected True or False"),
     ],
 )

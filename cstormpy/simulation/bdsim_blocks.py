@@ -211,7 +211,8 @@ def _with_arguments(function: Any, count: int) -> Any:
         raise InvalidValue(f"func: numpy.{function.__name__} takes {function.nin} arguments, nin={count}")
     with contextlib.suppress(ValueError):  # of some nobody knows which they take
         parameters = inspect.signature(function).parameters.values()
-        if len(parameters) == count or sum(p.default is p.empty for p in parameters) > count:
+        needed = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        if len(parameters) == count or len(needed) > count:
             return function
 
     def call(*u: Any) -> Any:

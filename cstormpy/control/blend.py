@@ -200,9 +200,16 @@ class LawSet:
 
     def switch(self, t: float, q: Array, qd: Array) -> None:
         """Change the phase of the active law; its torque may jump there."""
-        crossed = abs(self.left(t, q, qd))  # not zero, as a crossing is located to rounding
-        self._switch(self.active, t, q, qd)
-        self._leave(self.active, t, q, qd, 10.0 * crossed + _CROSSED)
+        k = self.active
+        own = vars(self._each[k])
+        before = dict(own)
+        self._switch(k, t, q, qd)
+        if self._each[k].left(t, q, qd) < 0.0:
+            after = dict(own)
+            own.update(before)
+            crossed = abs(self._each[k].left(t, q, qd))  # not zero, as a crossing is located to rounding
+            own.update(after)
+            self._leave(k, t, q, qd, 10.0 * crossed + _CROSSED)
 
     def _start(self, k: int, t: float, q: Array, qd: Array) -> None:
         before = self._each[k].mode

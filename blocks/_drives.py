@@ -145,7 +145,7 @@ class Driven(NamedStates, Mechanical):
 
     def names_of_states(self) -> list[str]:
         """Return the names of the states, joint by joint."""
-        return ports.names_of_motion(self._mech)
+        return [f".{name}" for name in ports.names_of_motion(self._mech)]
 
     def _chosen(self, u: Sequence[Any]) -> Any:
         """Return what the signal that chooses a drive says."""

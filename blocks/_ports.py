@@ -52,8 +52,8 @@ def label(block: Any) -> str:
 
 
 def names_of_motion(mech: Mechanism) -> list[str]:
-    """Return the names of a mechanism's states, joint by joint, as ".elbow.q"."""
-    return [f".{joint}.{kind}" for kind in ("q", "qd") for joint in mech.names]
+    """Return the names of a mechanism's states, joint by joint, as "elbow.q"."""
+    return [f"{joint}.{kind}" for kind in ("q", "qd") for joint in mech.names]
 
 
 def port_label(block: Block, port: int) -> str:

@@ -294,7 +294,7 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         self._begin(mechanism, "mech")
 
     def _names_of_estimate(self) -> list[str]:
-        return [f":{name[1:]}" for name in ports.names_of_motion(self._mech)]
+        return [f":{name}" for name in ports.names_of_motion(self._mech)]
 
     def _ahead(self, u: Sequence[Any], estimate: Array, P: Array) -> tuple[Array, Array]:
         mech, h, ahead = self._mech, self.T / self._substeps, estimate

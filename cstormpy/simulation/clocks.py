@@ -6,7 +6,6 @@ import copy
 import uuid
 from typing import Any
 
-from bdsim.block import SubsystemBlock
 from bdsim.components import Clock
 
 from cstormpy.simulation.named_states import sampled_names
@@ -36,12 +35,6 @@ class DiagramClock(Clock):
         made = memo[id(self)] = object.__new__(type(self))
         made.__dict__.update(copy.deepcopy(vars(self), memo))
         return made
-
-
-def clocks_of(bd: Any) -> list[Any]:
-    """Return the clocks of a diagram, and of one that is not compiled yet those of its subsystems."""
-    inside = [block.subsystem for block in bd.blocklist if isinstance(block, SubsystemBlock)]
-    return [*bd.clocklist, *(clock for one in inside for clock in clocks_of(one))]
 
 
 def take_clocks(bd: Any) -> None:

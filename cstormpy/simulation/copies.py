@@ -12,11 +12,11 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from bdsim.block import SubsystemBlock
 from bdsim.components import Block, Clock, Plug
 
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.surroundings import blocks_named, globals_read, is_installed, stored_names, surrounding
+from cstormpy.simulation.wiring import subsystems
 
 #: What holds nothing else; long lists are full of it.
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
@@ -85,12 +85,6 @@ def _read(function: types.FunctionType) -> list[Any]:
     return [*surrounding(function).values(), *defaults, *_globals_of(function).values()]
 
 
-def all_of(bd: Any) -> list[Any]:
-    """Return a diagram, its clocks and blocks, and those within its subsystems."""
-    inside = [block.subsystem for block in bd.blocklist if isinstance(block, SubsystemBlock)]
-    return [bd, *bd.clocklist, *bd.blocklist, *(each for one in inside for each in all_of(one))]
-
-
 class Own:
     """A diagram and its parts, as what functions may name.
 
@@ -100,7 +94,9 @@ class Own:
     """
 
     def __init__(self, bd: Any) -> None:
-        self.parts = all_of(bd)
+        diagrams = [bd, *(block.subsystem for block in subsystems(bd))]
+        #: The diagram, its clocks and blocks, and those within its subsystems.
+        self.parts = [part for each in diagrams for part in (each, *each.clocklist, *each.blocklist)]
         self._ids = {id(each) for each in self.parts}
 
     def is_named_by(self, value: Any) -> bool:

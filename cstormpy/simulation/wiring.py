@@ -111,6 +111,11 @@ def subsystems(bd: Any) -> list[Any]:
     return found + [inner for block in found for inner in subsystems(block.subsystem)]
 
 
+def clocks_of(bd: Any) -> list[Any]:
+    """Return the clocks of a diagram, and of one that is not compiled yet those of its subsystems."""
+    return [*bd.clocklist, *(clock for block in subsystems(bd) for clock in block.subsystem.clocklist)]
+
+
 def remember_subsystems(inside: list[Any]) -> None:
     """Let each OUTPORT say which subsystem's outputs it has, once the subsystem itself is replaced by its blocks."""
     for block in inside:

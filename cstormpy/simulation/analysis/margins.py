@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue, ShapeError, shown
 from cstormpy.simulation.analysis.linear import SLOW, LinearModel, linearize
-from cstormpy.simulation.clocks import clocks_of
+from cstormpy.simulation.wiring import clocks_of
 
 Complex = NDArray[np.complex128]
 

@@ -1,0 +1,136 @@
+"""Subsystems: their clocks tick, their laws and bodies are located, and what they lack is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from closeness import assert_close
+
+import cstormpy as cs
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation()
+
+
+def sampled_loop(bd, wanted, clock):
+    pid, sampled = bd.DISCRETEPID(clock, P=3.0, I=2.0, name="pid"), bd.ZOH(clock, name="sampled")
+    plant = bd.LTI_SISO([1.0], [0.5, 1.0], name="plant")
+    bd.connect(plant, sampled)
+    bd.connect(wanted, pid.reference)
+    bd.connect(sampled, pid.measured)
+    bd.connect(pid, plant)
+    return plant
+
+
+@pytest.mark.parametrize("engine", ["compiled", "interpreted"])
+@pytest.mark.parametrize("whose", ["inner", "outer", "another"])
+def test_sampled_blocks_of_subsystems_tick(engine, whose):
+    """Also with a clock of the diagram around them, or of one that runs by itself, which it goes on doing."""
+    sim = cs.Simulation(graphics=False, engine=engine)
+    bd, inner, other, core, flat = (sim.blockdiagram(name=name) for name in ("bd", "inner", "other", "core", "flat"))
+    made = {"inner": core, "outer": bd, "another": other}[whose].clock(0.05, offset=0.01, name="beat")
+    way_in, way_out = core.INPORT(1), core.OUTPORT(1)
+    core.connect(sampled_loop(core, way_in, made), way_out)
+    way_in, way_out, nested = inner.INPORT(1), inner.OUTPORT(1), inner.SUBSYSTEM(core, name="core")
+    inner.connect(way_in, nested)
+    inner.connect(nested, way_out)
+    source = bd.WAVEFORM("square", freq=1.0)
+    for name in ("left", "right"):
+        loop = bd.SUBSYSTEM(inner, name=name)
+        bd.connect(source, loop)
+        bd.connect(loop, bd.NULL())
+    assert bd["left/core/pid"].P == 3.0 and bd["left/core/pid"] is not bd["right/core/pid"]
+    other_clock = made if whose == "another" else other.clock(0.05, offset=0.01)
+    for alone, clock in ((flat, flat.clock(0.05, offset=0.01)), (other, other_clock)):
+        sampled_loop(alone, alone.WAVEFORM("square", freq=1.0), clock)
+    expected = sim.run(flat, T=2)
+    for _ in range(2):
+        found = sim.run(bd, T=2)
+        assert_close(found.x, np.hstack([expected.x] * 2), 1e-12)
+        assert_close(sim.run(other, T=2).x, expected.x, 1e-12)
+    (name,) = [clock.name for clock in bd.clocklist if clock.blocklist]
+    assert name == "beat" and len(found.beat.Xnames) == found.beat.X.shape[1] == 8
+    assert found.beat.Xnames[0] == "left/core/pid:integral"
+    poles = [np.sort(np.abs(sim.linearize(each, t=2.0, dt=0.05).poles)) for each in (flat, bd)]
+    assert_close(poles[1], np.sort(np.tile(poles[0], 2)), 1e-9)
+
+
+def test_a_subsystem_has_both_ends(sim):
+    bd, inner = sim.blockdiagram(), sim.blockdiagram(name="inner")
+    with pytest.raises(cs.DiagramError, match=r"diagram 'inner' has no INPORT; .* goes to a NULL"):
+        bd.SUBSYSTEM(inner)
+    inner.connect(inner.INPORT(1), inner.NULL())
+    with pytest.raises(cs.DiagramError, match=r"diagram 'inner' has no OUTPORT; .* has a CONSTANT"):
+        bd.SUBSYSTEM(inner)
+    inner.connect(inner.CONSTANT(1.0), inner.OUTPORT(1), inner.OUTPORT(1))
+    with pytest.raises(cs.DiagramError, match=r"diagram 'inner' has 2 OUTPORTs; .* as many ports as it has signals$"):
+        bd.SUBSYSTEM(inner)
+    assert not bd.blocklist
+
+
+def test_clocks_of_subsystems_that_share_a_name(sim):
+    bd = sim.blockdiagram()
+    for name, period in (("slow", 0.5), ("fast", 0.1)):
+        inner = sim.blockdiagram()
+        way_in, way_out, kept = inner.INPORT(1), inner.OUTPORT(1), inner.ZOH(inner.clock(period, name="own"))
+        inner.connect(way_in, kept)
+        inner.connect(kept, way_out)
+        loop = bd.SUBSYSTEM(inner, name=name)
+        bd.connect(bd.TIME(), loop)
+        bd.connect(loop, bd.INTEGRATOR(name=f"of {name}"))
+    out = sim.run(bd, T=1.0)
+    assert [(clock.name, clock.T) for clock in bd.clocklist] == [("own", 0.5), ("fast/own", 0.1)]
+    assert_close(out.x[-1], [0.25, 0.45], 1e-12)  # ∫ of ⌊t / T⌋ T over a second
+
+
+def acrobot_and_law(sim, inside):
+    """Return a diagram whose plant and controller stand in it, or each in a subsystem."""
+    bd = sim.blockdiagram()
+    body, head = (sim.blockdiagram(), sim.blockdiagram()) if inside else (bd, bd)
+    plant = body.HYBRIDDYNAMICS("acrobot", q0=[-1.4, 0.1], name="plant")
+    law = head.CONTROLLER("acrobot", ["energy", "pd"], name="law")
+    if not inside:
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law.tau, plant.tau)
+        return bd
+    body.connect(body.INPORT(1), plant.tau)
+    body.connect(plant, body.OUTPORT(2))
+    head.connect(head.INPORT(2), law[0:2])
+    head.connect(law.tau, head.OUTPORT(1))
+    outer, inner = bd.SUBSYSTEM(body, name="body"), bd.SUBSYSTEM(head, name="head")
+    bd.connect(outer, inner)
+    bd.connect(inner, outer)
+    return bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_law_in_a_subsystem_is_selected_at_its_time(engine):
+    """The block looked for states in the subsystem, found none and located nothing: the compiled run went on with the
+    law that it had, the next one began with the one that was selected."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    runs = []
+    for inside, name in ((False, "law"), (True, "head/law")):
+        bd = acrobot_and_law(sim, inside)
+        for _ in range(2):
+            runs.append(sim.run(bd, T=2.0, at={1.0: lambda bd=bd, name=name: bd[name].select("pd")}))
+    for out in runs:
+        assert [round(event[0], 9) for event in out.events] == [1.05]  # where the blend ends
+        np.testing.assert_allclose(out.x[-1], runs[0].x[-1], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_free_body_in_a_subsystem_turns_on_beyond_a_turn(engine):
+    """Its rotation vector was not re-centred there, and its rate had no end at a whole turn."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    mech = cs.Mechanism([cs.Link("body", joint=cs.Free(), mass=1.0, inertia=(1.0, 1.0, 1.0))], gravity=(0, 0, 0))
+    part, bd = sim.blockdiagram(), sim.blockdiagram()
+    plant = part.HYBRIDDYNAMICS(mech.with_drive(actuated=[]), qd0=[0, 0, 0, 0, 0, 3.0], name="plant")
+    part.connect(part.INPORT(1), part.NULL())
+    part.connect(plant.q, part.OUTPORT(1))
+    bd.connect(bd.CONSTANT(0.0), inner := bd.SUBSYSTEM(part, name="part"))
+    bd.connect(inner, bd.NULL())
+    out = sim.run(bd, T=5.0)
+    assert out.status == "finished" and len(out.events) == 2  # 15 rad are more than two turns
+    assert out.x[-1, 5] == pytest.approx(15.0 - 4 * np.pi, abs=1e-6)

@@ -1,7 +1,9 @@
 """Settings of all tests: hypothesis without a deadline, and no window."""
 
 import os
+import shutil
 import signal
+import subprocess
 from collections import defaultdict
 from importlib.util import find_spec
 
@@ -171,3 +173,23 @@ def opened(app):
 
     with shown_window() as window:
         yield window
+
+
+@pytest.fixture
+def virtual_screen():
+    """Start a screen that nobody sees, and return its name.
+
+    The server takes a free number by itself and says when it listens; programs that begin beside it, as xvfb-run does,
+    may take the same one. It stays as it is when its last client goes: matplotlib looks whether a display answers, and
+    goes, before Qt comes, and a server that starts anew in between refuses Qt (1 run in 12 where it may).
+    """
+    if shutil.which("Xvfb") is None:
+        pytest.skip("needs a virtual screen: apt install xvfb")
+    told, tells = os.pipe()
+    command = ["Xvfb", "-displayfd", str(tells), "-noreset", "-nolisten", "tcp", "-screen", "0", "1280x900x24"]
+    with subprocess.Popen(command, pass_fds=[tells], stderr=subprocess.DEVNULL) as server:
+        os.close(tells)
+        with open(told) as number:
+            name = f":{number.readline().strip()}"
+        yield name
+        server.terminate()

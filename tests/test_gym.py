@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import warnings
@@ -107,18 +106,12 @@ print(plt.get_fignums())
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("xvfb-run") is None, reason="needs a virtual screen")
-def test_a_window_shows_each_step_at_its_pace():
+def test_a_window_shows_each_step_at_its_pace(virtual_screen):
     pytest.importorskip("PySide6.QtCore")
-    environment = {k: v for k, v in os.environ.items() if k not in ("QT_QPA_PLATFORM", "DISPLAY")} | {
-        "MPLBACKEND": "QtAgg"
-    }
-    # two that begin with the same number at the same time may both take it
-    command = ["xvfb-run", "-a", "-n", "150", sys.executable, "-c", SHOWN]
-    for _ in range(3):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
-        if "Invalid DISPLAY" not in done.stderr:  # the screen was gone as soon as it had been there
-            break
+    environment = {k: v for k, v in os.environ.items() if k != "QT_QPA_PLATFORM"}
+    environment |= {"DISPLAY": virtual_screen, "MPLBACKEND": "QtAgg"}
+    command = [sys.executable, "-c", SHOWN]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
     assert done.stdout.split("\n")[:2] == ["None [1] True", "[]"], done.stderr
 
 

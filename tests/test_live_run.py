@@ -4,7 +4,6 @@ The window is a real one, off the screen; its widgets get the events that mouse 
 """
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -208,16 +207,15 @@ def test_the_run_survives_its_window(monkeypatch, off_screen, caplog, how):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("xvfb-run") is None, reason="needs a virtual screen: apt install xvfb xauth")
-def test_the_pictures_are_made_on_a_virtual_screen(tmp_path):
+def test_the_pictures_are_made_on_a_virtual_screen(tmp_path, virtual_screen):
     lost = live.available({"DISPLAY": ":0"}) or ""
     if "apt install" in lost:
         pytest.skip(lost)
     script = Path(__file__).parent / "pictures" / "live.py"
-    environment = {k: v for k, v in os.environ.items() if k not in ("QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY")}
+    environment = {k: v for k, v in os.environ.items() if k not in ("QT_QPA_PLATFORM", "WAYLAND_DISPLAY")}
     done = subprocess.run(
-        ["xvfb-run", "-a", "-s", "-screen 0 1280x900x24", sys.executable, str(script), str(tmp_path)],
-        env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)},
+        [sys.executable, str(script), str(tmp_path)],
+        env={**environment, "DISPLAY": virtual_screen, "PYTHONPATH": os.pathsep.join(sys.path)},
         cwd=tmp_path,
         capture_output=True,
         text=True,

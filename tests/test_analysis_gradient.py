@@ -357,27 +357,6 @@ def test_numbers_are_read_anew_as_a_translation_reads_them(swing, monkeypatch):
     np.testing.assert_array_equal(quick.dx, slow.dx)
 
 
-def ball(sim, impact):
-    """Return a ball that falls on the ground, where something happens."""
-    bd = sim.blockdiagram()
-    height, speed = bd.INTEGRATOR(x0=1.0, name="height"), bd.INTEGRATOR(x0=0.0, name="speed")
-    bd.connect(bd.CONSTANT(-9.81, name="gravity"), speed)
-    bd.connect(speed, height)
-    bd.connect(height, bd.EVENT("v", impact, name="ground"))
-    return bd, speed
-
-
-def test_an_event_that_resets_states_is_refused_with_its_time_and_one_that_does_not_is_passed(sim):
-    bd, _ = ball(sim, lambda block, states: None)
-    run = {"T": 0.6, "dt": 0.01, "solver": "RK4"}
-    found = sim.gradient(bd, "height[0]", ["gravity.value"], **run)
-    assert found.events[0] == (pytest.approx(math.sqrt(2 / 9.81), abs=1e-12), "ground")
-    assert found.gradient[0] == pytest.approx(0.18, abs=1e-12)
-    bd, speed = ball(sim, lambda block, states: states[speed].__imul__(-0.5))
-    with pytest.raises(DiagramError, match=r"event of ground at t = 0\.4515.* resets states"):
-        sim.gradient(bd, "height[0]", ["gravity.value"], **run)
-
-
 def test_a_sample_that_is_taken_is_an_event_with_derivatives_too(sim):
     """Whether its trigger begins to be true is seen when rates are asked for, which nobody did: no sample was taken."""
     bd = sim.blockdiagram()

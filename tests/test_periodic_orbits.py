@@ -275,6 +275,53 @@ def test_a_closed_mechanism_that_turns_comes_to_a_swinging_speed():
     np.testing.assert_allclose(orbit.multipliers, [decay], rtol=1e-3)
 
 
+def test_a_walker_comes_down_on_its_other_leg():
+    """The simplest walking model of Garcia, Chatterjee, Ruina and Coleman (1998), whose step they give to 15 digits."""
+    sim, slope = simulation(), 0.009
+    bd = sim.blockdiagram()
+    q, qd = bd.INTEGRATOR([0.2, 0.4], name="q"), bd.INTEGRATOR([-0.2, -0.016], name="qd")
+
+    def legs(q, qd):
+        falls = np.sin(q[0] - slope)
+        return np.array([falls, falls + (qd[0] ** 2 - np.cos(q[0] - slope)) * np.sin(q[1])])
+
+    def heel_strike(block, states):
+        stance, rate = states[q][0], states[qd][0]
+        if stance > -0.1:  # the legs pass each other
+            return
+        states[q][:] = -stance, -2.0 * stance
+        states[qd][:] = np.cos(2.0 * stance) * rate * np.array([1.0, 1.0 - np.cos(2.0 * stance)])
+
+    accelerations, apart = bd.FUNCTION(legs, nin=2), bd.FUNCTION(lambda q: q[1] - 2.0 * q[0])
+    bd.connect(q, accelerations[0], apart)
+    bd.connect(qd, accelerations[1], q)
+    bd.connect(accelerations, qd)
+    bd.connect(apart, bd.EVENT("^", heel_strike, name="heel strike"))
+    orbit = sim.periodic_orbit(bd, 3.9, start=sim.run(bd, T=1.0, rtol=1e-9))
+    assert orbit.stable and [name for _, name in orbit.out.events] == ["heel strike"]
+    behind = np.searchsorted(orbit.out.t, orbit.out.events[0][0], side="right") - 1
+    np.testing.assert_allclose(orbit.out.x[behind][[0, 2]], [0.200310900544287, -0.199832473004977], atol=1e-8)
+
+    def step(first):
+        """Return the stance leg and its rate after a step, by another integrator."""
+        angle, rate = first
+
+        def rates(t, x):
+            return [*x[2:], *legs(x[:2], x[2:])]
+
+        def ground(t, x):
+            return x[1] - 2.0 * x[0] if t > 2.5 else -1.0
+
+        ground.terminal, ground.direction = True, 1.0
+        begin = [angle, 2.0 * angle, rate, (1.0 - math.cos(2.0 * angle)) * rate]
+        x = solve_ivp(rates, (0.0, 8.0), begin, "DOP853", events=ground, rtol=1e-12, atol=1e-13).y_events[0][0]
+        return np.array([-x[0], math.cos(2.0 * x[0]) * x[2]])
+
+    at = np.array([0.200310900544287, -0.199832473004977])
+    wanted = np.linalg.eigvals(np.column_stack([(step(at + d) - step(at - d)) / 2e-6 for d in 1e-6 * np.eye(2)]))
+    np.testing.assert_allclose(np.sort_complex(orbit.multipliers), np.sort_complex([*wanted, 0.0]), atol=1e-7)
+
+
 def test_states_that_add_up_or_go_where_they_will_need_not_come_back():
     sim = simulation()
     bd = sim.blockdiagram()

@@ -27,6 +27,7 @@ from cstormpy.simulation.events import (
     at_bounds,
     chatter_of,
     chatters_still,
+    handler_of,
     refuse_chatter,
     refuse_endless,
     states_left,
@@ -425,7 +426,7 @@ class Run:
             self._left_off.update(dict.fromkeys(leave_off, t))
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
-        handler = getattr(block, "event_handler", None) or getattr(block, "on_event", None)
+        handler = handler_of(block)
         if handler is None:
             return
         try:

@@ -16,6 +16,7 @@ from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.analysis.resets import handling, kept
 from cstormpy.simulation.analysis.steps import Trajectory
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.events import Event
@@ -145,6 +146,8 @@ class Problem:
             self.parameters.refuse_ignored(isinstance(self.start, SavedState))
         self.cost, self.signals = self._checked(cost)
         self._told: set[str] = set()
+        #: Blocks that set what they like at events, which the next run does not begin with.
+        self._handling = handling(bd.blocklist)
         #: How many runs are still to be expected.
         self.runs = 1
         #: The ends of the steps of the first run, with an adaptive solver; later ones take the same.
@@ -181,10 +184,11 @@ class Problem:
         if self.settings.step is None and self.times is None:
             self.times = self.chosen_steps()
         try:
-            trajectory = follow(
-                self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
-                self.times, self.directions,
-            )  # fmt: skip
+            with kept(self._handling):
+                trajectory = follow(
+                    self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
+                    self.times, self.directions,
+                )  # fmt: skip
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
         for note in trajectory.notes:
@@ -202,9 +206,10 @@ class Problem:
     def free_run(self) -> Result:
         """Run the diagram with the parameters as they are, by the stepper of any run."""
         each_step = replace(self.settings, grid=None, sinks_on_grid=False)
-        return self.sim.run(
-            self.bd, each_step, watch=self.signals, start=self._begin(), live=False, threaded=True, on_error="raise"
-        )
+        with kept(self._handling):
+            return self.sim.run(
+                self.bd, each_step, watch=self.signals, start=self._begin(), live=False, threaded=True, on_error="raise"
+            )
 
     def _begin(self) -> Array | SavedState:
         """Return where a run begins, with the states among the parameters as these are."""

@@ -19,6 +19,7 @@ from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, mov
 from cstormpy.simulation.analysis.located_steps import LocatingRun
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.analysis.resets import Resets
 from cstormpy.simulation.analysis.steps import Steps, Trajectory
 from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.compiled.opaque_laws import laws_of
@@ -112,14 +113,12 @@ class _TangentRun(LocatingRun):
         #: The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
         self.kept: list[list[Array]] = []
         self.notes: list[str] = []
-        #: The state before the event that is being dealt with, and which detectors have fired.
-        self._fired: tuple[Array, list[int]] | None = None
+        #: What the events that are being dealt with write into states.
+        self._resets: Resets | None = None
         #: Whether a jump at which the run stands waits for what is due at the same time.
         self._waits = False
         #: The jumps at which the run stands that move while a tick at the same time does not.
         self._meeting: list[Any] = []
-        #: How the inputs of those that write these into states followed the parameters then, by their number.
-        self._sampled: dict[int, list[Array]] = {}
         self._stale = False
         self._owned = {id(slot): (id(b), port) for b, port, slot in self.diagram.outputs}
         self._differentiate(from_blocks)
@@ -177,6 +176,10 @@ class _TangentRun(LocatingRun):
             return False
         self.program.adopt(program)
         return True
+
+    def _numbers(self) -> Array:
+        """Return the numbers of the blocks as they are now, none where the diagram has taken another form."""
+        return self.program.p.copy() if self._reread() else np.zeros(0)
 
     def _refuse_idle(self, slopes: Array) -> None:
         for entry, row in zip(self.parameters.entries, slopes, strict=True):
@@ -276,11 +279,16 @@ class _TangentRun(LocatingRun):
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
         acting = [b for d, b in map(self.simstate.crossing_detectors.__getitem__, fired) if getattr(d, "acts", True)]
         self._refuse_acting(acting)
-        self._stale, self._fired = True, (x, fired)
-        self._sampled = self._tangents_of_inputs(t, x, fired, jumped)
-        before = self._noted()
+        self._stale, inputs = True, self._tangents_of_inputs(t, x, fired, jumped)
+        resets = Resets(self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, inputs)
+        self._resets, before = resets, self._noted()
         super()._event(t, x, fired, jumped)
         self._tell_noted(before)
+        self.notes += resets.notes
+
+    def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
+        assert self._resets is not None
+        self._resets.handle(super()._handle, block, t, x, states)
 
     def _tangents_of_inputs(self, t: float, x: Array, fired: list[int], jumped: bool) -> dict[int, list[Array]]:
         """Return how the inputs that events write into states follow the parameters (size, k), as the time does too."""
@@ -326,10 +334,10 @@ class _TangentRun(LocatingRun):
         self._renew()
         self._bounds()
         shift, before = self._shifted()
-        x, fired = (self.x, []) if self._fired is None else self._fired
-        self._fired = None
-        if shift.any() or self._sampled or not np.array_equal(x, self.x):
-            self.dx = self._carried(x, self.dx + shift[:, None] * before if shift.any() else self.dx, fired)
+        resets, self._resets = self._resets, None
+        if shift.any() or resets is not None:
+            self.dx = self.dx + shift[:, None] * before if shift.any() else self.dx
+            self.dx = self.dx if resets is None else resets.carry(self.dx, self.x)
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
             self.dx = self.dx - shift[:, None] * after
             self._rate_before = after
@@ -337,39 +345,6 @@ class _TangentRun(LocatingRun):
         for k, bound in enumerate(self.diagram.bounds):
             if bound.side not in (0.0, sides[k]):  # it stands at its bound from now on
                 self.dx[:, bound.place] = self.dends[:, k, int(bound.side > 0.0)]
-
-    def _carried(self, x: Array, dx: Array, fired: list[int]) -> Array:
-        """Return how the states behind an event follow the parameters, from x and dx before; blocks may reset some."""
-        sampled, self._sampled = self._sampled, {}
-        if np.array_equal(x, self.x) and not sampled:
-            return dx
-        parts, now, dx = dict(self.diagram.continuous), x.copy(), dx.copy()
-        for i in fired:
-            detector, _ = self.simstate.crossing_detectors[i]
-            if getattr(detector, "tangents", None) is None:
-                continue
-            part = parts[detector.block]
-            before = now[part].copy()
-            if i in sampled:
-                dx[:, part] = detector.tangents(self.t, before, dx[:, part].T, sampled[i]).T
-                now[part] = self.x[part]
-                continue
-
-            def reset(detector: Any = detector, before: Array = before) -> Array:
-                after = before.copy()
-                detector.reset(self.t, after)
-                return after
-
-            own = self.parameters.slopes(reset)
-            dx[:, part] = detector.tangents(self.t, before, dx[:, part].T).T + own
-            now[part] = reset()
-        if not np.array_equal(now, self.x):
-            names = " and ".join(dict.fromkeys(str(self.simstate.crossing_detectors[i][1].name) for i in fired))
-            raise DiagramError(
-                f"gradient: the event of {names or 'a block'} at t = {self.t:.9g} resets states, and how they follow "
-                "the states before is not known; end the horizon before it"
-            )
-        return dx
 
     # declared jumps
 

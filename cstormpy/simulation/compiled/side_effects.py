@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import pickle
 import random
 import types
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable
-from cstormpy.simulation.surroundings import surrounding
+from cstormpy.simulation.surroundings import stored_names, surrounding
 
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 
@@ -87,8 +86,7 @@ def _kept(value: Any) -> Any:
 def _written_globals(function: types.FunctionType) -> dict[Any, Any]:
     """Return what a function declares ``global``, and writes, by a name within a tuple."""
     space = function.__globals__
-    names = [step.argval for step in dis.get_instructions(function) if step.opname == "STORE_GLOBAL"]
-    return {(name,): space[name] for name in names if name in space}
+    return {(name,): space[name] for name in stored_names(function.__code__, "GLOBAL") if name in space}
 
 
 def _slots(value: Any) -> dict[str, Any]:

@@ -1,0 +1,180 @@
+"""How states behind an event follow those before it, where a block or a handler of the user writes some.
+
+Our own blocks say it. Handlers of the user are called with other states and numbers than they have, and what else they
+change is put back each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+from bdsim.components import Block
+
+from cstormpy.arrays import Array
+from cstormpy.errors import CstormError, DiagramError
+from cstormpy.graph.differences import MOVED, differenced_function
+from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.compiled.side_effects import Reached
+from cstormpy.simulation.copies import blocks_read
+from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.events import handler_of, states_left
+
+#: handle(block, t, x, states): has a block do what it does at an event, which may write into the states.
+Handle = Callable[[Any, float, Array, dict[Any, Any]], None]
+
+
+class _Written(NamedTuple):
+    """States as a handler of the user leaves them, and how they follow what it had."""
+
+    block: Any
+    #: (n,)
+    x: Array
+    #: The derivatives to the states before (n, n) and to the parameters (k, n).
+    to_states: Array
+    to_parameters: Array
+
+
+class Resets:
+    """What the events at which a run stands write into its states.
+
+    Parameters
+    ----------
+    diagram : Diagram
+    simstate : RunState
+    parameters : Parameters
+    numbers : function
+        numbers(): those of the blocks as they are now, as the compiled diagram reads them.
+    t, x : float, (n,)
+        Where the run stands, before they do.
+    fired : sequence of int
+        Which of the run's crossing detectors have fired.
+    inputs : mapping of int to list of ndarray
+        How the inputs of those that write these into states follow the parameters, by the number of the detector.
+
+    Attributes
+    ----------
+    notes : list of str
+        What is not in the derivatives.
+    """
+
+    def __init__(
+        self,
+        diagram: Diagram,
+        simstate: Any,
+        parameters: Parameters,
+        numbers: Callable[[], Array],
+        t: float,
+        x: Array,
+        fired: Sequence[int],
+        inputs: Mapping[int, list[Array]],
+    ) -> None:
+        self._diagram, self._simstate, self._parameters, self._numbers = diagram, simstate, parameters, numbers
+        self._t, self._x, self._inputs = t, x, inputs
+        self._fired = [(i, *simstate.crossing_detectors[i]) for i in fired]
+        self._written: list[_Written] = []
+        self.notes: list[str] = []
+
+    def handle(self, handle: Handle, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
+        """Let a block handle its event, after it was seen how the states that a handler of the user writes follow."""
+        if isinstance(block, Block):  # not a crossing of a block of ours
+            self._try(handle, block, t, states_left(self._diagram, states))
+        handle(block, t, x, states)
+
+    def carry(self, dx: Array, x: Array) -> Array:
+        """Return how the states x behind follow the parameters (k, n), as those before do at the time of the event."""
+        now, dx, written = self._x.copy(), dx.copy(), self._written
+        if np.array_equal(now, x) and not self._inputs and not written:
+            return dx
+        parts = dict(self._diagram.continuous)
+        for i, detector, block in self._fired:
+            if written and written[0].block is block:
+                own = written.pop(0)
+                dx = dx @ own.to_states.T + own.to_parameters
+                now = own.x.copy()
+            elif getattr(detector, "tangents", None) is not None:
+                part = parts[detector.block]
+                now[part], dx[:, part] = self._by_tangents(i, detector, now[part].copy(), dx[:, part].T, x[part])
+        if not np.array_equal(now, x):
+            names = " and ".join(dict.fromkeys(str(block.name) for _, _, block in self._fired))
+            raise DiagramError(
+                f"gradient: the event of {names or 'a block'} at t = {self._t:.9g} resets states, and how they follow "
+                "the states before is not known; end the horizon before it"
+            )
+        return dx
+
+    def _by_tangents(self, i: int, detector: Any, before: Array, dx: Array, after: Array) -> tuple[Array, Array]:
+        """Return the states of a block of ours behind its event, and how they follow the parameters."""
+        if i in self._inputs:
+            return after, detector.tangents(self._t, before, dx, self._inputs[i]).T
+
+        def reset() -> Array:
+            found = before.copy()
+            detector.reset(self._t, found)
+            return found
+
+        own = self._parameters.slopes(reset)
+        return reset(), detector.tangents(self._t, before, dx).T + own
+
+    def _try(self, handle: Handle, block: Any, t: float, x: Array) -> None:
+        """Note what a handler writes, and how that follows the rest, if it writes any states or numbers."""
+
+        def left(x: Array) -> Array:
+            states = self._diagram.bd.state_map(x.copy(), self._simstate)
+            try:
+                handle(block, t, x, states)
+                return np.concatenate([states_left(self._diagram, states), self._numbers()])
+            except CstormError as error:
+                raise ValueError(str(error)) from error
+            finally:
+                held.restore()
+
+        held, n, numbers = _Held(handling([block])), len(x), self._numbers()
+        aside = x + MOVED * np.maximum(1.0, np.abs(x)) * np.cos(np.arange(n))
+        try:
+            if all(np.array_equal(left(each), np.concatenate([each, numbers])) for each in (x, aside)):
+                return
+            after, slopes = differenced_function(left, (x,), (np.eye(n),))
+        except ValueError as error:
+            raise DiagramError(
+                f"gradient: how the states that the event of {block.name} at t = {t:.9g} resets follow those before is "
+                f"not known: {error}; end the horizon before it"
+            ) from error
+        own = self._parameters.slopes(lambda: left(x))
+        if slopes[n:].any() or not np.array_equal(own[:, n:], self._parameters.slopes(self._numbers)):
+            told = f"{block.name}: numbers of blocks are set at t = {t:.6g}"
+            self.notes.append(f"{told}; how they follow the parameters is not in the derivative")
+        self._written.append(_Written(block, after[:n], slopes[:n], own[:, :n]))
+
+
+def handling(blocks: Iterable[Any]) -> list[Any]:
+    """Return those of some blocks that handle events by themselves, as an EVENT does, and the blocks that they name."""
+    own = [block for block in blocks if handler_of(block) is not None]
+    return list(dict.fromkeys(each for block in own for each in (block, *blocks_read(block))))
+
+
+@contextmanager
+def kept(blocks: Sequence[Any]) -> Iterator[None]:
+    """Put back at the end what blocks hold, and what their functions remember."""
+    held = _Held(blocks)
+    try:
+        yield
+    finally:
+        held.restore()
+
+
+class _Held:
+    """What blocks hold, and what their functions remember."""
+
+    def __init__(self, blocks: Sequence[Any]) -> None:
+        self._attributes = [(vars(block), dict(vars(block))) for block in blocks]
+        self._reached = Reached([value for _, held in self._attributes for value in held.values()])
+
+    def restore(self) -> None:
+        """Put it back."""
+        for now, held in self._attributes:
+            now.clear()
+            now.update(held)
+        self._reached.restore()

@@ -1,0 +1,153 @@
+"""Derivatives of runs through events at which handlers of the user write states and set numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from test_analysis_gradient import by_differences
+
+import cstormpy as cs
+from cstormpy.errors import DiagramError
+
+FINE = {"rtol": 1e-10, "atol": 1e-12}
+
+
+@pytest.fixture(params=["interpreted", "compiled"])
+def sim(request):
+    return cs.Simulation(engine=request.param)
+
+
+def ball(sim, impact=None, restitution=0.7):
+    """Return a ball that falls on the ground, and how often it did; by a handler, or by one that turns it round."""
+    bd, bounces = sim.blockdiagram(), []
+    height, speed = bd.INTEGRATOR(x0=1.0, name="height"), bd.INTEGRATOR(x0=0.0, name="speed")
+    left = bd.CONSTANT(restitution, name="left")
+    bd.connect(bd.CONSTANT(-9.81, name="gravity"), speed)
+    bd.connect(speed, height)
+    bd.connect(left, bd.NULL())
+
+    def bounce(block, states):
+        bounces.append(block.bd)
+        block.count = getattr(block, "count", 0) + 1
+        states[speed][:] *= -left.value
+
+    handler = bounce if impact is None else lambda block, states: impact(height, speed, states)
+    bd.connect(height, bd.EVENT("v", handler, name="ground"))
+    return bd, bounces
+
+
+def height_of_ball(T, gravity, restitution, height, speed):
+    """Return how high a ball is, from one bounce to the next."""
+    while True:
+        falls = (speed + math.sqrt(speed**2 - 2.0 * gravity * height)) / -gravity
+        if falls >= T:
+            return height + speed * T + 0.5 * gravity * T**2
+        T, height, speed = T - falls, 0.0, -restitution * (speed + gravity * falls)
+
+
+def slopes_of(function, *values, h=1e-6):
+    """Return the central differences of a function to each of its numbers."""
+    values = np.array(values)
+    return [(function(*values + d) - function(*values - d)) / (2.0 * h) for d in h * np.eye(len(values))]
+
+
+@pytest.mark.parametrize("T", [0.4, 0.6, 1.2])
+def test_a_ball_follows_what_it_begins_with_and_bounces_by(sim, T):
+    bd, bounces = ball(sim)
+    found = sim.gradient(bd, "height[0]", ["gravity.value", "left.value", "height", "speed"], T=T, **FINE)
+    wanted = slopes_of(lambda *values: height_of_ball(T, *values), -9.81, 0.7, 1.0, 0.0)
+    assert found.gradient == pytest.approx(wanted, abs=1e-8)
+    assert found.cost == pytest.approx(height_of_ball(T, -9.81, 0.7, 1.0, 0.0), abs=1e-9)
+    assert found.notes == [] and [name for _, name in found.events] == ["ground"] * (0, 1, 2)[int(T / 0.5)]
+    assert bounces == [] and not hasattr(bd["ground"], "count"), "handlers are tried, and nothing of it remains"
+
+
+def test_handlers_that_write_no_states_are_passed(sim):
+    bd, _ = ball(sim, lambda height, speed, states: None)
+    found = sim.gradient(bd, "height[0]", ["gravity.value"], T=0.6, dt=0.01, solver="RK4")
+    assert found.events[0] == (pytest.approx(math.sqrt(2 / 9.81), abs=1e-12), "ground")
+    assert found.gradient[0] == pytest.approx(0.18, abs=1e-12)
+
+
+def test_states_that_are_set_where_they_are_already_follow_the_parameters_no_more(sim):
+    bd, _ = ball(sim, lambda height, speed, states: states[extra].__setitem__(0, 0.5))
+    extra = bd.INTEGRATOR(0.5, name="extra")
+    bd.connect(bd.CONSTANT(0.0, name="flow"), extra)
+    found = sim.gradient(bd, "extra", ["extra", "flow.value"], T=0.6, **FINE)
+    assert found.cost == 0.5 and found.gradient == pytest.approx([0.0, 0.6 - math.sqrt(2 / 9.81)], abs=1e-9)
+
+
+def test_handlers_that_fail_beside_the_event_are_refused_by_name(sim):
+    def only_there(height, speed, states):
+        if abs(states[speed][0] + math.sqrt(2 * 9.81)) > 1e-8:
+            raise ValueError("nobody falls so fast")
+        states[speed][0] *= -1.0
+
+    with pytest.raises(DiagramError, match=r"states that the event of ground at t = 0\.4515.*not known: .* no value"):
+        sim.gradient(ball(sim, only_there)[0], "height[0]", ["gravity.value"], T=0.6, **FINE)
+
+
+def filled(sim, changed):
+    """Return a tank that is filled, and does something where it is full."""
+    bd = sim.blockdiagram()
+    level, flow, room = bd.INTEGRATOR(0.0, name="level"), bd.GAIN(2.0, name="flow"), bd.SUM("+-")
+    bd.connect(bd.CONSTANT(1.0, name="given"), flow)
+    bd.connect(flow, level)
+    bd.connect(level, room[0])
+    bd.connect(bd.CONSTANT(1.0, name="full"), room[1])
+    bd.connect(room, bd.EVENT("^", lambda block, states: changed(flow, states[level]), name="event"))
+    return bd
+
+
+def half(flow, level):
+    flow.K *= 0.5
+
+
+def half_and_less(flow, level):
+    flow.K *= 0.5
+    level *= 0.25
+
+
+@pytest.mark.parametrize(("changed", "wanted"), [(half, 1.7), (half_and_less, 0.95)])
+def test_numbers_that_a_handler_sets_are_those_of_its_run_alone(sim, changed, wanted):
+    """They remained: the derivative was that of another run, which began with what the one before had left."""
+    bd = filled(sim, changed)
+    found = sim.gradient(bd, "level", ["given.value", "full.value"], T=1.2, **FINE)
+    assert found.cost == pytest.approx(wanted, abs=1e-9) and found.notes == [] and bd["flow"].K == 2.0
+    left = 1.0 if changed is half else 0.25  # of the level, as which the rest of the time counts half
+    assert found.gradient == pytest.approx([1.2, left - 0.5], abs=1e-8)
+    found = sim.gradient(bd, "level", ["flow.K"], T=1.2, **FINE)
+    assert found.notes == [
+        "event: numbers of blocks are set at t = 0.5; how they follow the parameters is not in the derivative"
+    ]
+
+
+def test_a_stroke_on_a_mechanism_follows_its_numbers(sim):
+    """A stop at the elbow, which turns round how fast the forearm is by an impulse between the links."""
+    bd, mech = sim.blockdiagram(), cs.library.acrobot()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[-1.0, 0.6], actuated=[], name="plant")
+    elbow, stop = bd.INDEX([1]), bd.CONSTANT(0.5, name="stop")
+    bd.connect(plant.q, elbow)
+    beyond = bd.SUM("+-")
+    bd.connect(elbow, beyond[0])
+    bd.connect(stop, beyond[1])
+
+    def stroke(block, states):
+        q, qd = np.split(states[plant], 2)
+        push = np.linalg.solve(plant.mech.mass_matrix(q), [0.0, 1.0])
+        qd -= 1.6 * qd[1] / push[1] * push
+
+    bd.connect(beyond, bd.EVENT("v", stroke, name="stop hit"))
+    names = ["stop.value", "plant.forearm.mass", "plant.shoulder.q", "plant.elbow.qd"]
+    options = {"T": 0.35, **FINE}
+    found = sim.gradient(bd, "plant.shoulder.q", names, **options)
+    assert {name for _, name in found.events} == {"stop hit"}
+    assert found.gradient == pytest.approx(by_differences(sim, bd, "plant.shoulder.q", names, **options)[1], abs=1e-6)
+
+
+def test_a_restitution_is_found_by_tuning(sim):
+    bd, _ = ball(sim, restitution=0.6)
+    found = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.3) ** 2, ["left.value"], bounds=[(0.5, 0.9)], T=0.8, **FINE)
+    assert height_of_ball(0.8, -9.81, float(found.after[0]), 1.0, 0.0) == pytest.approx(0.3, abs=1e-4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import os
 import queue
 import types
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cstormpy.errors import DiagramError, InvalidType, shown
+from cstormpy.errors import DiagramError, InvalidType, UnknownName, shown, unknown_name
 from cstormpy.file_writer import file_path
 from cstormpy.mechanism import Mechanism
 from cstormpy.reporting import notice
@@ -123,7 +124,9 @@ def carry_out(
     if how.resume is not None:
         file_path(how.resume, "resume")
     if build is None and options:
-        raise InvalidType(f"sweep: a diagram takes no options ({', '.join(options)}); give the function that builds it")
+        known = [name for name in inspect.signature(sim.sweep).parameters if name != "options"]
+        unknown = unknown_name("sweep: option", next(iter(options)), known)
+        raise UnknownName(f"{unknown}; options of a diagram are those of a function that builds it")
     make = functools.partial(_simulation, type(sim), tuple(sim.options.setparam))
     job = Job(make, build, None, options, settings, check_measure(measure), sim.engine)
     count = how_many(how.workers, how.executor)

@@ -520,7 +520,7 @@ def test_what_is_no_diagram_is_refused(sim):
         sim.sweep(3, {"rate:K": [1.0]}, final)
     with pytest.raises(cs.InvalidType, match="return bd"):
         sim.sweep(lambda sim: None, {"rate:K": [1.0]}, final)
-    with pytest.raises(cs.UnknownName, match=r"'measures' does not exist; did you mean 'measure'.*function that builds"):
+    with pytest.raises(cs.UnknownName, match=r"'measures' does not.*; did you mean 'measure'.*function that builds"):
         sim.sweep(decay(sim), {"rate:K": [1.0]}, measures=final)
     with pytest.raises(cs.UnknownName, match="value 'x' does not exist"):
         sim.sweep(decay, {"rate:K": [1.0]}, final, T=0.1)["x"]

@@ -11,7 +11,7 @@ step, by its values at the ends of this step and the one before, is looked at th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class Crossings:
         When each has last done so.
     last_step : ndarray, (3, detectors)
         What each has said at the beginning and at the end of the last step without a crossing, and how long it was.
+    waiting : collection of int
+        Those that have fired too, and are dealt with after others that have at the same time.
     """
 
     def __init__(self, detectors: list[tuple[Detector, Any]]) -> None:
@@ -46,6 +48,7 @@ class Crossings:
         self.before: list[float | None] = [None] * len(detectors)
         self.fired_at = [-math.inf] * len(detectors)
         self.last_step = np.full((3, len(detectors)), math.nan)
+        self.waiting: Collection[int] = ()
         self._met_at = [math.nan] * len(detectors)  # where each has stood at the last event, before it was handled
         self._left_at = [math.nan] * len(detectors)  # where each has stood when it had fired
 
@@ -74,7 +77,7 @@ class Crossings:
         for i, (detector, _) in enumerate(self.detectors):
             value, before = float(detector(t, x)), self.before[i]
             self._met_at[i] = value
-            if i in fired or not settled(t, self.fired_at[i]):
+            if i in fired or i in self.waiting or not settled(t, self.fired_at[i]):
                 continue
             if before is None or not crossed(before, value, _direction(detector)):
                 self.before[i] = value
@@ -87,6 +90,8 @@ class Crossings:
         """
         across = []
         for i, (detector, _) in enumerate(self.detectors):
+            if i in self.waiting:
+                continue
             before, value = self.before[i], float(detector(t, x))
             if i in fired:
                 self.fired_at[i], self._left_at[i] = t, value

@@ -30,6 +30,12 @@ _GRAZES = 1e-9
 #: So far before a switch, for the step, slopes are compared, and if they grow by so much they have no bound.
 _BEFORE, _STEEP = (1e-3, 1e-9), 20.0
 
+#: Events move alike with the parameters where they do so within this part.
+_ALIKE = 1e-7
+#: Where one switch has switched and another not, they are so many times as far beyond and before as two points side by
+#: side in time.
+_BESIDE = 8.0
+
 #: Time and state.
 _Point = tuple[float, Array]
 
@@ -120,14 +126,80 @@ class LocatingRun(Run):
             return
         self.dx = dx
         x = at_bounds(self.simstate, x, fired)
-        lead = min(leads, key=self._bends, default=0)
-        pace = abs(float(sides[0, lead])) / self.settings.T if leads else math.nan
-        self._delay = self._shift(*place, lead, pace) if leads else None
-        if self._delay is not None and self._delay[0].any():
-            self._tell_ticks(high, str(self.simstate.crossing_detectors[lead][1].name))
+        paces = np.abs(sides[0]) / self.settings.T
         self._aside = 0
-        self._event(high, x, fired)  # and those that it causes, which come so much earlier or later too
+        turns = self._turns(fired, leads, (low, near), (high, x), paces)
+        for k, (group, point) in enumerate(turns):
+            self.crossings.waiting = [i for others, _ in turns[k + 1 :] for i in others]
+            lead = min([i for i in group if i in leads], key=self._bends, default=0)
+            self._delay = self._shift(*place, lead, paces[lead]) if leads else None
+            if self._delay is not None and self._delay[0].any():
+                self._tell_ticks(high, str(self.simstate.crossing_detectors[lead][1].name))
+            # and those that it causes, which come so much earlier or later too
+            self._event(*((self.t, self.x) if point is None else point), group)
+            place = self.t, self.x
         self._delay = None
+
+    def _turns(
+        self, fired: list[int], leads: list[int], near: _Point, far: _Point, paces: Array
+    ) -> list[tuple[list[int], _Point | None]]:
+        """Return what has fired at one time in groups that move alike with the parameters, to be dealt with in turn.
+
+        As events of two machines of the same kind, each by its own numbers. Beside each group is where the run stands
+        when it is dealt with, nothing where that is where the one before has left it.
+        """
+        acting = [i for i in leads if not self._bends(i)]
+        if len(acting) < 2:
+            return [(fired, far)]
+        detectors, groups = self.simstate.crossing_detectors, list[tuple[Array, list[int]]]()
+        switches = [i for i in acting if isinstance(detectors[i][0], Switch)]
+        for i in acting:
+            shift = self._shift(*(near if switches else far), i, paces[i])
+            if shift is None:
+                continue
+            alike = [group for moves, group in groups if _alike(moves, shift[0])]
+            if alike:
+                alike[0].append(i)
+            else:
+                groups.append((shift[0], [i]))
+        apart = [group for _, group in groups[:-1]]
+        rest = [i for i in fired if not any(i in group for group in apart)]
+        if not apart or not switches:
+            return [(group, None if k else far) for k, group in enumerate([*apart, rest])]
+        points = self._between([*apart, groups[-1][1]], near, far) if len(switches) == len(acting) else None
+        if points is None:
+            names = " and ".join(dict.fromkeys(str(detectors[group[0]][1].name) for _, group in groups))
+            self.notes.append(
+                f"{names} switch together at t = {far[0]:.6g}, and apart where the parameters move: the derivative is "
+                "as if they moved together; let their numbers differ a little"
+            )
+            return [(fired, far)]
+        return [*zip(apart, points, strict=True), (rest, far)]
+
+    def _between(self, groups: list[list[int]], near: _Point, far: _Point) -> list[_Point] | None:
+        """Return where groups of switches have switched and those behind them not, of each but the last, if anywhere.
+
+        It is a few roundings beside where all of them do.
+        """
+        s, (t, x) = self.steps_of, near
+        rows = s.guards[[i for group in groups for i in group]]
+
+        def guards(t: float, x: Array) -> Array:
+            s.rate_at(t, x)
+            return s.out[rows].copy()
+
+        before, gaps = guards(*near), guards(*far) - guards(*near)
+        still = s.evaluate_along(t, x, np.zeros(x.size))[0][rows]
+        slopes = np.column_stack([s.evaluate_along(t, x, along)[0][rows] - still for along in np.eye(x.size)])
+        points, switched = [], 0
+        for group in groups[:-1]:
+            switched += len(group)
+            sides = np.where(np.arange(rows.size) < switched, _BESIDE, 1.0 - _BESIDE)
+            there = x + np.linalg.lstsq(slopes, sides * gaps, rcond=None)[0]
+            if not (np.sign(guards(t, there)) == np.sign(before + sides * gaps)).all():
+                return None
+            points.append((t, there))
+        return points
 
     def _tell_ticks(self, t: float, name: str) -> None:
         """Note an event that moves with the parameters and comes where a clock ticks, which does not."""
@@ -307,3 +379,8 @@ class LocatingRun(Run):
                 return None
             raise DiagramError(f"gradient: {name} grazes zero at t = {t:.9g}; there is no derivative there")
         return -moves / along, rate
+
+
+def _alike(a: Array, b: Array) -> bool:
+    """Tell whether two events move alike with the parameters."""
+    return bool(np.abs(a - b).max(initial=0.0) <= _ALIKE * np.maximum(np.abs(a), np.abs(b)).max(initial=0.0))

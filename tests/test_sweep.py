@@ -524,3 +524,27 @@ def test_what_is_no_diagram_is_refused(sim):
         sim.sweep(decay(sim), {"rate:K": [1.0]}, measures=final)
     with pytest.raises(cs.UnknownName, match="value 'x' does not exist"):
         sim.sweep(decay, {"rate:K": [1.0]}, final, T=0.1)["x"]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_numbers_that_an_event_sets_are_not_those_with_which_the_next_run_begins(sim, workers):
+    """A run after another began with what that one's events had set: 1.7, then 0.61."""
+
+    def build(sim):
+        bd = sim.blockdiagram()
+        level, flow, room = bd.INTEGRATOR(0.0, name="level"), bd.GAIN(2.0, name="flow"), bd.SUM("+-")
+        bd.connect(bd.CONSTANT(1.0), flow)
+        bd.connect(flow, level)
+        bd.connect(level, room[0])
+        bd.connect(bd.CONSTANT(1.0), room[1])
+
+        def full(block, states):
+            block.count = getattr(block, "count", 0) + 1
+            flow.K *= 0.5**block.count
+
+        bd.connect(room, bd.EVENT("^", full, name="full"))
+        return bd
+
+    for diagram in (build, build(sim)):
+        swept = sim.sweep(diagram, {"flow.K": [2.0, 4.0], "level": [0.0, 0.2]}, final, T=1.2, workers=workers)
+        np.testing.assert_allclose(swept.value, [[1.7, 1.8], [2.9, 3.0]], atol=1e-5)

@@ -16,10 +16,10 @@ from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.resets import handling, kept
 from cstormpy.simulation.analysis.steps import Trajectory
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.events import Event
+from cstormpy.simulation.handlers import handling, kept
 from cstormpy.simulation.outcome import describe_signals, describe_watched
 from cstormpy.simulation.recording import Signal, find_signals, signal_name
 from cstormpy.simulation.results import Result

@@ -6,8 +6,7 @@ change is put back each time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,9 @@ from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, DiagramError
 from cstormpy.graph.differences import MOVED, differenced_function
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.compiled.side_effects import Reached
-from cstormpy.simulation.copies import blocks_read
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.events import handler_of, states_left
+from cstormpy.simulation.events import states_left
+from cstormpy.simulation.handlers import Held, handling
 
 #: handle(block, t, x, states): has a block do what it does at an event, which may write into the states.
 Handle = Callable[[Any, float, Array, dict[Any, Any]], None]
@@ -131,7 +129,7 @@ class Resets:
             finally:
                 held.restore()
 
-        held, n, numbers = _Held(handling([block])), len(x), self._numbers()
+        held, n, numbers = Held(handling([block])), len(x), self._numbers()
         aside = x + MOVED * np.maximum(1.0, np.abs(x)) * np.cos(np.arange(n))
         try:
             if all(np.array_equal(left(each), np.concatenate([each, numbers])) for each in (x, aside)):
@@ -147,34 +145,3 @@ class Resets:
             told = f"{block.name}: numbers of blocks are set at t = {t:.6g}"
             self.notes.append(f"{told}; how they follow the parameters is not in the derivative")
         self._written.append(_Written(block, after[:n], slopes[:n], own[:, :n]))
-
-
-def handling(blocks: Iterable[Any]) -> list[Any]:
-    """Return those of some blocks that handle events by themselves, as an EVENT does, and the blocks that they name."""
-    own = [block for block in blocks if handler_of(block) is not None]
-    return list(dict.fromkeys(each for block in own for each in (block, *blocks_read(block))))
-
-
-@contextmanager
-def kept(blocks: Sequence[Any]) -> Iterator[None]:
-    """Put back at the end what blocks hold, and what their functions remember."""
-    held = _Held(blocks)
-    try:
-        yield
-    finally:
-        held.restore()
-
-
-class _Held:
-    """What blocks hold, and what their functions remember."""
-
-    def __init__(self, blocks: Sequence[Any]) -> None:
-        self._attributes = [(vars(block), dict(vars(block))) for block in blocks]
-        self._reached = Reached([value for _, held in self._attributes for value in held.values()])
-
-    def restore(self) -> None:
-        """Put it back."""
-        for now, held in self._attributes:
-            now.clear()
-            now.update(held)
-        self._reached.restore()

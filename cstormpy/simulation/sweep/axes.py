@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, shown, unknown_name
 from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.named_states import continuous_parts
 from cstormpy.simulation.recording import memory
 from cstormpy.simulation.sweep.workers import AxisTarget
 
@@ -224,6 +225,8 @@ def meant(name: str, bd: Any, build: Callable[..., Any] | None, fixed: Mapping[s
     tuned = _tuned(name, bd)
     if tuned is not None:
         return tuned
+    if any(b.name == name for b, _ in continuous_parts(bd)):
+        return AxisTarget(name, "state")
     mark = ":" if ":" in name else "."
     tunable = [f"{b.name}{mark}{p}" for b in bd.blocklist for p in b._parameters]
     raise unknown_name("axis", name, [*options, *bd.statenames, *tunable])

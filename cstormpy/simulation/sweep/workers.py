@@ -20,6 +20,7 @@ from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.compiled.untranslated import NotTranslated
+from cstormpy.simulation.handlers import Held, handling
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.sweep.measures import Measured, measured
 from cstormpy.simulation.wiring import compile_diagram
@@ -100,6 +101,8 @@ class Worker:
         self.sim = job.make()
         #: Diagrams by their options, which are kept, lest another object come to stand at the address of one.
         self._diagrams: dict[tuple[Any, ...], tuple[Any, Mapping[str, Any]]] = {}
+        #: What handlers of events may change in them, by the diagram's address.
+        self._held: dict[int, Held] = {}
         self._interpreted: set[int] = set()
 
     def diagram(self, options: Mapping[str, Any]) -> Any:
@@ -110,7 +113,10 @@ class Worker:
             bd = self._built(options)
             compile_diagram(bd)
             while len(self._diagrams) >= _KEPT:
-                self._interpreted.discard(id(self._diagrams.pop(next(iter(self._diagrams)))[0]))
+                oldest = id(self._diagrams.pop(next(iter(self._diagrams)))[0])
+                self._interpreted.discard(oldest)
+                del self._held[oldest]
+            self._held[id(bd)] = Held(handling(bd.blocklist), remembered=False)
         self._diagrams[key] = bd, options
         return bd
 
@@ -130,7 +136,7 @@ class Worker:
 
     def run(self, values: Sequence[Any]) -> Record:
         """Carry out one run, with a value for each axis."""
-        pairs = list(zip(self.job.varied, values, strict=True))
+        pairs, bd = list(zip(self.job.varied, values, strict=True)), None
         try:
             bd = self.diagram({v.name: value for v, value in pairs if v.kind == "option"})
             for varied, value in pairs:
@@ -147,6 +153,9 @@ class Worker:
             raise
         except CstormError as error:
             return Record({}, str(error))
+        finally:
+            if bd is not None:
+                self._held[id(bd)].restore()
 
     def _simulate(self, bd: Any, states: Mapping[str, Any]) -> Any:
         """Run a diagram; what cannot be translated is run by its blocks, unless it must not."""

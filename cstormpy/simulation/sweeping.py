@@ -55,8 +55,9 @@ class Sweeping:
         grid : dict of str to list, optional
             What varies; every combination is run. A name is an option of the builder, a state of the diagram
             (``"plant.elbow.q"``: its initial value; the name of a block stands for its states), a parameter of a block
-            (``"gain.K"``; ``"gain:K"`` says the same), or numbers by the names that `tune` has for them: ``"gain.K[0,
-            1]"``, ``"forearm.mass"`` in all blocks that have that mechanism, ``"plant.forearm.mass"`` in one.
+            (``"gain.K"``; ``"gain:K"`` says the same), or numbers by the names that `tune` has for them:
+            ``"gain.K[0, 1]"``, ``"forearm.mass"`` in all blocks that have that mechanism, ``"plant.forearm.mass"`` in
+            one.
         measure : callable, or list of str
             ``measure(out)`` returns of a run's result a number, an array, or a dict of such, always of the same names
             and shapes; or names of signals and states, whose final values are kept.

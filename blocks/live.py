@@ -75,7 +75,7 @@ class LiveScope(bases.Ported, SinkBlock):
         """
         count = checks.count(nin, "nin")
         self.labels = _labels(labels, least=count)
-        self.unit, self.title = _text(units, "units"), _title(title)
+        self.unit, self.title = _unit(units, labels), _title(title)
         self.options: dict[str, Any] = {}
         if ylim is not None:
             self.options["scale"] = _limits(ylim, "ylim")
@@ -137,7 +137,7 @@ class LiveXY(bases.Ported, SinkBlock):
         :type blockargs: dict
         """
         self.labels = _labels(labels, 2)
-        self.unit, self.title = _text(units, "units"), _title(title)
+        self.unit, self.title = _unit(units, labels), _title(title)
         self.options: dict[str, Any] = {"trail": _trail(trail)}
         if (xlim is None) != (ylim is None):
             raise InvalidValue("xlim and ylim: give both, or none of them")
@@ -213,6 +213,16 @@ def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise InvalidType(f"{name}: expected text, got {shown(value)}")
     return value
+
+
+def _unit(units: Any, labels: Any) -> str:
+    """Return the unit of all traces; several are told where they are written."""
+    if not isinstance(units, (list, tuple)) or not units or not all(isinstance(unit, str) for unit in units):
+        return _text(units, "units")
+    names = ["height", "speed"] if labels is None else labels
+    written = [f"{name} [{unit}]" for name, unit in zip(names, units, strict=False)]
+    remedy = f"units={units[0]!r}" if len({*units}) == 1 else f"several behind names, as labels={written!r}"
+    raise InvalidType(f"units: expected one text for all traces, got {shown(units)}; write {remedy}")
 
 
 def _title(title: Any) -> str | None:

@@ -94,6 +94,12 @@ def test_what_they_describe_is_what_a_window_takes():
             "labels: expected a name for each of 2 inputs, or for each trace, got 1",
         ),
         (lambda: LiveScope(units=3), "units: expected text, got 3"),
+        (
+            lambda: LiveScope(2, units=["m", "m/s"]),
+            r"units: .* one text .* labels=\['height \[m\]', 'speed \[m/s\]'\]$",
+        ),
+        (lambda: LiveScope(units=("m",)), r"units: expected one text .*, got \('m',\); write units='m'"),
+        (lambda: LiveXY(units=["m", "s"], labels=["x", "t"]), r"units: .* labels=\['x \[m\]', 't \[s\]'\]$"),
         (lambda: LiveScope(ylim=[1, 1]), "ylim: expected two finite numbers, the lowest first, got 1 and 1"),
         (lambda: LiveScope(ylim=[1, 2, 3]), "ylim: expected two numbers"),
         (lambda: LiveScope(ylim=[0, np.inf]), "ylim: expected two finite numbers"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from bdsim.components import SinkBlock
@@ -189,12 +190,14 @@ class MechanismView(bases.Ported, SinkBlock):
         :type trail: bool or float
         :param frames: whether the frames of the links are drawn, defaults to False
         :type frames: bool
-        :param title: what stands above the picture; the name of the block unless given
+        :param title: what stands above the picture; unless given the name of the block, or where it has none of its own
+            that of the mechanism or of the plant
         :type title: str, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         self.mechanism = as_mechanism(mech)
+        self.subject = Path(mech).stem if isinstance(mech, (str, os.PathLike)) else ""
         option(view, "view", VIEWS)
         self.labels = list(self.mechanism.names)
         self.unit, self.title = "", _title(title)

@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     try:
         status: int = given.command(given)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # a service has none
+            sys.stdout.flush()
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
@@ -215,6 +216,8 @@ def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -
 def _demo(given: argparse.Namespace) -> int:
     from cstormpy import diagrams
 
+    if given.name not in diagrams.names() and os.path.isfile(given.name):
+        raise InvalidValue(f"{given.name}: is a file, which is run by: cstorm run {given.name}")
     options = dict(given.set)
     if given.controller is not None:
         options["controller"] = given.controller
@@ -225,9 +228,12 @@ def _demo(given: argparse.Namespace) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
+    from cstormpy import diagrams
+
     path = file_path(given.file, "file")
     if not os.path.isfile(path):
-        raise FileFormatError(f"{path}: {'is a folder' if os.path.isdir(path) else 'there is no such file'}")
+        ready = f"; the ready diagram is run by: cstorm demo {path}" if given.file in diagrams.names() else ""
+        raise FileFormatError(f"{path}: {'is a folder' if os.path.isdir(path) else 'there is no such file'}{ready}")
     if path.suffix == ".bd":
         if given.set:
             raise InvalidValue(f"{path}: --set is for scripts and ready diagrams; a .bd file has no options")

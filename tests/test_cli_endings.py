@@ -141,6 +141,12 @@ def test_a_reader_that_is_gone_is_no_error():
     assert done.wait(60) in (0, 1) and error == ""
 
 
+def test_a_command_without_a_standard_output_runs(cstorm, monkeypatch):
+    """As a service has none, or after ``>&-``: all went well, and "'NoneType' object has no attribute 'flush'" came."""
+    monkeypatch.setattr(sys, "stdout", None)
+    assert cli.main(["run", script(BUILD), "-T", "0.1", "--no-live"]) == 0 and os.path.isfile("mine.html")
+
+
 def test_an_error_of_ours_has_no_hint_that_debug_would_show_more(cstorm, monkeypatch):
     def broken(*_):
         raise RuntimeError("a bug,\n  of two lines")

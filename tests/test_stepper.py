@@ -269,6 +269,24 @@ def test_what_only_a_run_handles_is_left_out_where_no_output_needs_it():
             ask(bd, ["plant.tau"], ["plant.q", "bounded"])
 
 
+def test_an_input_of_a_block_that_no_output_needs_changes_nothing(tmp_path):
+    """NumPy could not put two inputs in the place of one; a unit was a KeyError."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, rate, twice = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-1.0, name="rate"), bd.GAIN(2.0, name="twice")
+    plant = bd.HYBRIDDYNAMICS("pendulum", name="plant")
+    bd.connect(x, rate, twice)
+    bd.connect(rate, x)
+    bd.connect(twice, plant.tau)
+    bd.connect(plant.q, bd.ZOH(bd.clock(0.1), name="held"))
+    for inputs, u in ((["plant.tau", "rate"], [7.0, 0.5]), (["rate", "plant.tau"], [0.5, 7.0])):
+        stepper = sim.stepper(bd, inputs, ["x", "twice"])
+        stepper.reset()
+        np.testing.assert_allclose(stepper.step(u, 0.1), [1.05, 2.1], rtol=1e-12)
+        path = sim.to_fmu(bd, tmp_path / "it.fmu", inputs, ["x", "twice"], binary=False)
+        assert path.exists()
+
+
 def test_a_block_with_kinks_is_stepped_as_it_is():
     """Its kinks are where a run ends a step, which is all; it was refused, PIDCONTROLLER without any remedy."""
     sim = cs.Simulation(engine="compiled", live=False, progress=False)

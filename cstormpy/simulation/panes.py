@@ -68,7 +68,7 @@ class Pane:
 
     def __init__(self, block: Any, kind: str) -> None:
         self.block, self.kind, self._seen = block, kind, _seen(block)
-        self.signals = [Signal(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
+        self.signals = [_source(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
         self.name = str(block.name)
         self.title = str(_own(block, "title") or self._subject() or block.name)
         #: The unit that the block was told, empty if none.
@@ -281,6 +281,15 @@ def _own(block: Any, name: str) -> Any:
         return own
     found: Any = getattr(type(block), name, None)
     return found.__get__(block) if hasattr(found, "__get__") else found
+
+
+def _source(block: Any, port: int) -> Signal:
+    """Return an output as a signal; of a subsystem that within which it is, where that is of a mechanism."""
+    within, number = block, port
+    while within.type in ("outport", "inport"):
+        start = within._input_wires[number].start
+        within, number = start.block, start.port or 0
+    return Signal(within, number) if mechanisms_of([within])[within] is not None else Signal(block, port)
 
 
 def _is_numbered(block: Any) -> bool:

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _in_one_line(error: Exception | SystemExit) -> str:
-    text = " ".join(str(error).split())
+    text = re.sub(r"\bsolver='(\w+)'( or )?'?(\w*)'?", r"--solver \1\2\3", " ".join(str(error).split()))
     if isinstance(error, CstormError):
         return text + ("" if isinstance(error.__cause__, (CstormError, OSError, type(None))) else _HINT)
     return f"{type(error).__name__}: {text}{_HINT}"
@@ -234,12 +234,12 @@ def _run(given: argparse.Namespace) -> int:
     if not os.path.isfile(path):
         ready = f"; the ready diagram is run by: cstorm demo {path}" if given.file in diagrams.names() else ""
         raise FileFormatError(f"{path}: {'is a folder' if os.path.isdir(path) else 'there is no such file'}{ready}")
-    if path.suffix == ".bd":
+    if path.suffix.lower() == ".bd":
         if given.set:
             raise InvalidValue(f"{path}: --set is for scripts and ready diagrams; a .bd file has no options")
         given.time = _time_in(path) if given.time is None else given.time
         return _simulate(given, path.stem, lambda sim: sim.load(path, trust=given.trust))
-    if path.suffix != ".py":
+    if path.suffix.lower() != ".py":
         raise FileFormatError(f"{path}: expected a Python script (.py) or a diagram of bdedit (.bd)")
     if not may_define(path, "build"):
         raise _without_build(path)

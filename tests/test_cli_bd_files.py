@@ -1,12 +1,13 @@
 """Files of bdedit on the command line: run, trusted or refused, and what is missing in them."""
 
 import json
+import shutil
 from pathlib import Path
 
 import bd_files
 import numpy as np
 import pytest
-from command_lines import script
+from command_lines import BUILD, script
 
 import cstormpy as cs
 from cstormpy import cli
@@ -23,6 +24,8 @@ def test_a_file_of_another_kind_is_refused(cstorm):
 def test_a_bd_file_is_run(cstorm):
     status, said, errors = cstorm("run", bd_files.path("pendulum"), "-T", 0.5)
     assert (status, said, errors) == (0, ["pendulum: reached the end; the report is pendulum.html"], [])
+    shutil.copy(bd_files.path("pendulum"), "SWING.BD")  # as some systems write it
+    assert cstorm("run", "SWING.BD", "-T", 0.1)[0] == cstorm("run", script(BUILD, "MINE.PY"), "-T", 0.1)[0] == 0
     status, _, errors = cstorm("run", bd_files.path("pendulum"), "--set", "rods=2")
     assert status == 1 and "a .bd file has no options" in errors[0]
 

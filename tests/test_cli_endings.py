@@ -42,6 +42,13 @@ def test_a_run_that_fails_leaves_its_report(cstorm):
     assert "failed" in Path("mine.html").read_text(encoding="utf-8")
 
 
+def test_a_remedy_is_an_option_of_the_command(cstorm):
+    """It was that of a script, solver='Radau'."""
+    growing = BUILD.replace("getattr(bd, kind)(-gain", "bd.FUNCTION(lambda x: x * x")
+    status, _, errors = cstorm("run", script(growing), "-T", 2)
+    assert status == 1 and "A stiff diagram wants --solver Radau or BDF" in errors[-1]
+
+
 @pytest.mark.parametrize("arguments", [["--debug", "run", "mine.py"], ["run", "mine.py", "--debug"]])
 def test_debug_shows_the_traceback(cstorm, arguments):
     script(FAILING)

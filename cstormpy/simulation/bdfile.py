@@ -196,7 +196,7 @@ class _Maker:
 
     def _subsystem(self, name: str) -> Any:
         """Return the diagram of another file, which is looked for beside this one, or the name of a module."""
-        if not name.endswith(".bd"):
+        if not name.lower().endswith(".bd"):
             if not self._trust:
                 raise InvalidValue(
                     f"subsys: {name!r} is the name of a Python module, which could run any code; give that of a .bd "

@@ -126,7 +126,11 @@ def test_what_is_wrong_with_inputs_and_times_is_said(stepper):
     ("add", "message"),
     [
         (lambda bd, x: bd.connect(x, bd.ZOH(bd.clock(0.1), name="hold")), "block 'hold' is sampled"),
-        (lambda bd, x: bd.connect(x, bd.RELAY(name="relay")), "block 'relay' locates events; only a run handles"),
+        (
+            lambda bd, x: bd.connect(x, bd.RELAY(name="relay")),  # which has no locate=
+            "block 'relay' locates events; only a run handles located events: leave the block out",
+        ),
+        (lambda bd, x: bd.connect(x, bd.COMPARE(">", name="relay")), "events: make it with locate=False, or leave"),
         (
             lambda bd, x: bd.connect(bd.STEP(name="late"), bd.NULL()),
             "block 'late' declares when it jumps.*inputs=\\['late'\\]",

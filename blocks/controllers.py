@@ -93,7 +93,7 @@ class Controller(LawSelection, FunctionBlock):
         :type laws: dict, list, str or Law
         :param law: name of the law that begins; the first one unless given
         :type law: str, optional
-        :param blend: time over which a swap gives back its step in torque [s], defaults to 0.05
+        :param blend: time over which a swap gives back its step in torque [s], defaults to 5e-2
         :type blend: float
         :param limit: largest torque of each motor; the laws' own limits unless given
         :type limit: float or array_like, optional

@@ -259,11 +259,11 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         :param Q: covariance of what disturbs the states in a period, (2n, 2n), or its diagonal, or one number for all,
             defaults to 1e-06
         :type Q: float or array_like
-        :param R: covariance of the measurement, likewise, defaults to 0.0001
+        :param R: covariance of the measurement, likewise, defaults to 1e-4
         :type R: float or array_like
         :param x0: the estimate (q, q̇) before the first measurement; zeros unless given
         :type x0: array_like, optional
-        :param P0: its covariance, as Q, defaults to 0.01
+        :param P0: its covariance, as Q, defaults to 1e-2
         :type P0: float or array_like
         :param substeps: steps of the prediction in a period, defaults to 1
         :type substeps: int

@@ -192,7 +192,7 @@ class JointLimit(bases.Mechanical, FunctionBlock):
         :param joints: names of the joints that have stops; all with position limits unless given
         :type joints: list, optional
         :param depth: how far into each stop its damper acts in full [rad, m]; one for all, or one for each joint of q,
-            defaults to 0.01
+            defaults to 1e-2
         :type depth: float or array_like
         :param all: whether the output has the torques of all joints, defaults to False
         :type all: bool

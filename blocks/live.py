@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 from bdsim.components import SinkBlock
@@ -75,7 +76,7 @@ class LiveScope(bases.Ported, SinkBlock):
         """
         count = checks.count(nin, "nin")
         self.labels = _labels(labels, least=count)
-        self.unit, self.title = _text(units, "units"), _title(title)
+        self.unit, self.title = _unit(units, labels), _title(title)
         self.options: dict[str, Any] = {}
         if ylim is not None:
             self.options["scale"] = _limits(ylim, "ylim")
@@ -137,7 +138,7 @@ class LiveXY(bases.Ported, SinkBlock):
         :type blockargs: dict
         """
         self.labels = _labels(labels, 2)
-        self.unit, self.title = _text(units, "units"), _title(title)
+        self.unit, self.title = _unit(units, labels), _title(title)
         self.options: dict[str, Any] = {"trail": _trail(trail)}
         if (xlim is None) != (ylim is None):
             raise InvalidValue("xlim and ylim: give both, or none of them")
@@ -189,12 +190,14 @@ class MechanismView(bases.Ported, SinkBlock):
         :type trail: bool or float
         :param frames: whether the frames of the links are drawn, defaults to False
         :type frames: bool
-        :param title: what stands above the picture; the name of the block unless given
+        :param title: what stands above the picture; unless given the name of the block, or where it has none of its own
+            that of the mechanism or of the plant
         :type title: str, optional
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
         self.mechanism = as_mechanism(mech)
+        self.subject = Path(mech).stem if isinstance(mech, (str, os.PathLike)) else ""
         option(view, "view", VIEWS)
         self.labels = list(self.mechanism.names)
         self.unit, self.title = "", _title(title)
@@ -213,6 +216,16 @@ def _text(value: Any, name: str) -> str:
     if not isinstance(value, str):
         raise InvalidType(f"{name}: expected text, got {shown(value)}")
     return value
+
+
+def _unit(units: Any, labels: Any) -> str:
+    """Return the unit of all traces; several are told where they are written."""
+    if not isinstance(units, (list, tuple)) or not units or not all(isinstance(unit, str) for unit in units):
+        return _text(units, "units")
+    names = ["height", "speed"] if labels is None else labels
+    written = [f"{name} [{unit}]" for name, unit in zip(names, units, strict=False)]
+    remedy = f"units={units[0]!r}" if len({*units}) == 1 else f"several behind names, as labels={written!r}"
+    raise InvalidType(f"units: expected one text for all traces, got {shown(units)}; write {remedy}")
 
 
 def _title(title: Any) -> str | None:

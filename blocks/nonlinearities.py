@@ -107,9 +107,9 @@ class DeadZone(_Zoned, FunctionBlock):
     def __init__(self, low: ArrayLike = -0.5, high: ArrayLike = 0.5, locate: bool = True, **blockargs: Any) -> None:
         """Create the block.
 
-        :param low: where the zone begins, one for all or one for each element, defaults to -0.5
+        :param low: where the zone begins, one for all or one for each element, defaults to -5e-1
         :type low: float or array_like
-        :param high: where it ends, one for all or one for each element, defaults to 0.5
+        :param high: where it ends, one for all or one for each element, defaults to 5e-1
         :type high: float or array_like
         :param locate: whether a run locates where the output bends, defaults to True
         :type locate: bool
@@ -217,9 +217,9 @@ class Relay(Switching, FunctionBlock):
     ) -> None:
         """Create the block.
 
-        :param switch_on: where it switches on, rising, defaults to 0.5
+        :param switch_on: where it switches on, rising, defaults to 5e-1
         :type switch_on: float
-        :param switch_off: where it switches off, falling, not above that, defaults to -0.5
+        :param switch_off: where it switches off, falling, not above that, defaults to -5e-1
         :type switch_off: float
         :param on: output while it is on, defaults to 1.0
         :type on: float

@@ -55,7 +55,7 @@ class Pulse(bases.Ported, SourceBlock):
         :type amplitude: float
         :param period: from the beginning of a pulse to that of the next [s], defaults to 1.0
         :type period: float
-        :param width: of a pulse, as a part of the period, between 0 and 1, defaults to 0.5
+        :param width: of a pulse, as a part of the period, between 0 and 1, defaults to 5e-1
         :type width: float
         :param delay: when the first pulse begins [s], defaults to 0.0
         :type delay: float
@@ -130,7 +130,7 @@ class Chirp(bases.Ported, SourceBlock):
     ) -> None:
         """Create the source.
 
-        :param f0: frequency at the start [Hz], defaults to 0.1
+        :param f0: frequency at the start [Hz], defaults to 1e-1
         :type f0: float
         :param f1: frequency after the time [Hz], defaults to 10.0
         :type f1: float

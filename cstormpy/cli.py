@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     try:
         status: int = given.command(given)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # a service has none
+            sys.stdout.flush()
     except KeyboardInterrupt:
         _say("interrupted")
         return INTERRUPTED
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _in_one_line(error: Exception | SystemExit) -> str:
-    text = " ".join(str(error).split())
+    text = re.sub(r"\bsolver='(\w+)'( or )?'?(\w*)'?", r"--solver \1\2\3", " ".join(str(error).split()))
     if isinstance(error, CstormError):
         return text + ("" if isinstance(error.__cause__, (CstormError, OSError, type(None))) else _HINT)
     return f"{type(error).__name__}: {text}{_HINT}"
@@ -215,6 +216,8 @@ def _checked(what: str, build: Callable[..., Any], options: Mapping[str, Any]) -
 def _demo(given: argparse.Namespace) -> int:
     from cstormpy import diagrams
 
+    if given.name not in diagrams.names() and os.path.isfile(given.name):
+        raise InvalidValue(f"{given.name}: is a file, which is run by: cstorm run {given.name}")
     options = dict(given.set)
     if given.controller is not None:
         options["controller"] = given.controller
@@ -225,15 +228,18 @@ def _demo(given: argparse.Namespace) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
+    from cstormpy import diagrams
+
     path = file_path(given.file, "file")
     if not os.path.isfile(path):
-        raise FileFormatError(f"{path}: {'is a folder' if os.path.isdir(path) else 'there is no such file'}")
-    if path.suffix == ".bd":
+        ready = f"; the ready diagram is run by: cstorm demo {path}" if given.file in diagrams.names() else ""
+        raise FileFormatError(f"{path}: {'is a folder' if os.path.isdir(path) else 'there is no such file'}{ready}")
+    if path.suffix.lower() == ".bd":
         if given.set:
             raise InvalidValue(f"{path}: --set is for scripts and ready diagrams; a .bd file has no options")
         given.time = _time_in(path) if given.time is None else given.time
         return _simulate(given, path.stem, lambda sim: sim.load(path, trust=given.trust))
-    if path.suffix != ".py":
+    if path.suffix.lower() != ".py":
         raise FileFormatError(f"{path}: expected a Python script (.py) or a diagram of bdedit (.bd)")
     if not may_define(path, "build"):
         raise _without_build(path)

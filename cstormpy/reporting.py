@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
+from typing import Any
 
 _logger = logging.getLogger("cstormpy")
 
@@ -50,6 +51,25 @@ def called(value: object) -> str | None:
         return ", ".join(map(str, value))
     name = getattr(value, "__name__", None) if callable(value) else None
     return name if isinstance(name, str) else None
+
+
+def told_apart(texts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Return how values are shown, with a number behind what is cut, or a function's name, where another has the same.
+
+    >>> told_apart(["notice", "0.3", "notice"], [notice, 0.3, lambda: None]), told_apart(["a…", "a…"], ["ab", "ac"])
+    (['notice', '0.3', 'notice (2)'], ['a…', 'a… (2)'])
+    """
+    alike: dict[str, list[str]] = {}
+    found = []
+    for text, value in zip(texts, values, strict=True):
+        if called(value) or "…" in str(text):
+            those, whole = alike.setdefault(text, []), str(value)
+            if whole not in those:
+                those.append(whole)
+            number = those.index(whole) + 1
+            text = f"{text} ({number})" if number > 1 else text
+        found.append(text)
+    return found
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:

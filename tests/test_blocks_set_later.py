@@ -1,5 +1,6 @@
 """Numbers of blocks that are set after these were made: refused and taken as where they are made."""
 
+import copy
 import math
 import re
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.errors import CstormError
+from cstormpy.errors import CstormError, UnknownName
 
 KALMAN = {"clock": 10, "A": [[0.9]], "B": [[1.0]], "C": [[1.0]], "Q": 1.0, "R": 0.1}
 #: Numbers that a block was given, and others that were set later in their place, without a word.
@@ -88,6 +89,23 @@ def test_numbers_that_a_filter_was_given_in_short_are_taken_so_later():
         found.append([*estimates.ravel(), *slopes.gradient])
         assert slopes.notes == []  # the inverse of a covariance chose its pivots, which was said to switch something
     np.testing.assert_allclose(found[1], found[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_parameter_that_a_block_of_bdsim_does_not_have_is_named(copied):
+    """bdsim's own lookup ended in KeyError: 'k'; our blocks have said this all along."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.GAIN(2.0, name="slope"), bd.WAVEFORM("sine", name="wave")
+    bd = copy.deepcopy(bd) if copied else bd
+    slope, wave = bd["slope"], bd["wave"]
+    slope.name = "gradient"
+    with pytest.raises(UnknownName, match=r"^block 'gradient' \(GAIN\): parameter 'k' does not exist; .*'K'"):
+        slope.set_param("k", 3.0)
+    with pytest.raises(UnknownName, match=r"^block 'wave' \(WAVEFORM\): 'freq' is no tunable one; .* wave.freq = …$"):
+        wave.set_param("freq", 3.0)
+    slope.set_param("K", 3.0)
+    assert slope.K == 3.0
 
 
 def test_what_a_block_has_not_is_not_set_in_vain():

@@ -68,6 +68,8 @@ MISTAKES = [
     (["list", "akrobot"], "diagram 'akrobot' does not exist; did you mean 'acrobot'?"),
     (["run", "missing.py"], "missing.py: there is no such file"),
     (["run", "."], ".: is a folder"),
+    (["run", "acrobot"], "acrobot: there is no such file; the ready diagram is run by: cstorm demo acrobot"),
+    (["demo", __file__], "is a file, which is run by: cstorm run "),
 ]
 
 

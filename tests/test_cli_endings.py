@@ -42,6 +42,13 @@ def test_a_run_that_fails_leaves_its_report(cstorm):
     assert "failed" in Path("mine.html").read_text(encoding="utf-8")
 
 
+def test_a_remedy_is_an_option_of_the_command(cstorm):
+    """It was that of a script, solver='Radau'."""
+    growing = BUILD.replace("getattr(bd, kind)(-gain", "bd.FUNCTION(lambda x: x * x")
+    status, _, errors = cstorm("run", script(growing), "-T", 2)
+    assert status == 1 and "A stiff diagram wants --solver Radau or BDF" in errors[-1]
+
+
 @pytest.mark.parametrize("arguments", [["--debug", "run", "mine.py"], ["run", "mine.py", "--debug"]])
 def test_debug_shows_the_traceback(cstorm, arguments):
     script(FAILING)
@@ -139,6 +146,12 @@ def test_a_reader_that_is_gone_is_no_error():
     done.stdout.close()
     error = done.stderr.read()
     assert done.wait(60) in (0, 1) and error == ""
+
+
+def test_a_command_without_a_standard_output_runs(cstorm, monkeypatch):
+    """As a service has none, or after ``>&-``: all went well, and "'NoneType' object has no attribute 'flush'" came."""
+    monkeypatch.setattr(sys, "stdout", None)
+    assert cli.main(["run", script(BUILD), "-T", "0.1", "--no-live"]) == 0 and os.path.isfile("mine.html")
 
 
 def test_an_error_of_ours_has_no_hint_that_debug_would_show_more(cstorm, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 
 import numpy as np
 import pytest
@@ -93,6 +94,56 @@ def test_each_way_to_change_a_law_between_runs_is_seen(change):
     plain = cs.Simulation(engine="interpreted", live=False, progress=False)
     np.testing.assert_allclose(after, plain.run(wired(plain), T=1.0).x[-1], rtol=1e-9)
     assert np.array_equal(*before) and not np.allclose(before[0], after)
+
+
+class Reading:
+    """An object of the user's that reads a block."""
+
+    def __init__(self, block):
+        self.block = block
+
+    def __call__(self, u):
+        return self.block.K * u
+
+    def method(self, u):
+        return self.block.K * u
+
+
+def _by_global(u):
+    return READING.block.K * u  # noqa: F821
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda bd, held: lambda u: held.block.K * u,
+        lambda bd, held: lambda u, parts={"a": [held]}: parts["a"][0].block.K * u,
+        lambda bd, held: held,
+        lambda bd, held: held.method,
+        lambda bd, held: functools.partial(lambda a, u: a.block.K * u, held),
+        lambda bd, held: _by_global,
+        lambda bd, held: lambda u: bd["slope"].K * u,
+    ],
+    ids=["around", "default", "callable", "method", "partial", "global", "diagram"],
+)
+@pytest.mark.parametrize("set_in_a_run", [False, True])
+def test_numbers_of_blocks_that_a_function_reaches_are_read_anew(make, set_in_a_run, monkeypatch):
+    """Those of a block in an object were read once: a compiled run went on with what they had been before."""
+    sim = cs.Simulation(engine="compiled", graphics=False, progress=False, live=False)
+    bd = sim.blockdiagram()
+    x, slope = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-1.0, name="slope")
+    held = Reading(slope)
+    monkeypatch.setitem(globals(), "READING", held)
+    bd.connect(x, slope, function := bd.FUNCTION(make(bd, held), name="function"))
+    bd.connect(slope, bd.NULL())
+    bd.connect(function, x)
+    if set_in_a_run:
+        out = sim.run(bd, T=1.0, at={0.5: lambda: setattr(slope, "K", -3.0)}, rtol=1e-9)
+        np.testing.assert_allclose(out.x[-1, 0], np.exp(-2.0), rtol=1e-7)
+        return
+    for rate in (-1.0, -3.0, 0.5):
+        slope.K = rate
+        np.testing.assert_allclose(sim.run(bd, T=1.0, rtol=1e-9).x[-1, 0], np.exp(rate), rtol=1e-7)
 
 
 class Classy:

@@ -217,6 +217,20 @@ def test_what_cannot_be_exported_is_refused_by_name(tmp_path, make, options, mes
     assert not (tmp_path / "it.fmu").exists()
 
 
+def test_an_output_that_is_an_input_is_refused(tmp_path):
+    """The description of the unit had a name twice, which no tool takes."""
+    sim = simulation()
+    with pytest.raises(CstormError, match=r"to_fmu: outputs: rate\[0\] is an input of the unit; leave it out"):
+        sim.to_fmu(cart(sim), tmp_path / "it.fmu", ["rate"], ["x", "rate"], binary=False)
+
+
+def test_all_outputs_are_all_that_are_no_inputs(tmp_path):
+    sim = simulation()
+    path = sim.to_fmu(cart(sim), tmp_path / "it.fmu", inputs=["rate"], outputs="all", binary=False)
+    names = [v.name for v in fmpy.read_model_description(str(path)).modelVariables]
+    assert names[:3] == ["time", "rate[0]", "x[0]"] and len({*names}) == len(names)
+
+
 @needs_compiler
 @pytest.mark.parametrize(("solver", "within"), [("RK4", 1e-5), ("RK45", 1e-7)])
 def test_blocks_with_kinks_are_exported_as_they_are(tmp_path, solver, within):

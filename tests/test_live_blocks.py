@@ -74,6 +74,25 @@ def test_they_are_panes_with_labels_options_and_a_mechanism():
     assert panes["view"].options == {"view": "auto", "trail": True, "frames": True}
 
 
+def test_a_view_without_a_title_is_called_by_what_it_shows(tmp_path):
+    """Windows, figures and films said "mechanismview.0"."""
+    sim = cs.Simulation(progress=False, graphics=False)
+
+    def title(mech="acrobot", plant=None, **given):
+        bd = sim.blockdiagram()
+        moving = bd.HYBRIDDYNAMICS(cs.library.acrobot(), **({} if plant is None else {"name": plant}))
+        bd.connect(bd.CONSTANT(0.0), moving[0])
+        bd.connect(moving.q, bd.MECHANISMVIEW(mech, **given))
+        return sim.run(bd, T=0.1).panes[0].title
+
+    assert title(title="Acrobot", plant="robot") == "Acrobot"
+    assert title(name="seen", plant="robot") == "seen"
+    assert title() == title(plant="robot") == "acrobot"
+    cs.library.acrobot().save(tmp_path / "two rods.json")
+    assert title(tmp_path / "two rods.json") == "two rods"
+    assert title(cs.library.acrobot(), plant="robot") == "robot" and title(cs.library.acrobot()) == "mechanismview.0"
+
+
 def test_what_they_describe_is_what_a_window_takes():
     view = MechanismView("acrobot", title="Robot")
     pane = LivePane("view", view.pane_kind, view.labels, view.title, view.unit, view.mechanism, view.options, "plant")
@@ -94,6 +113,9 @@ def test_what_they_describe_is_what_a_window_takes():
             "labels: expected a name for each of 2 inputs, or for each trace, got 1",
         ),
         (lambda: LiveScope(units=3), "units: expected text, got 3"),
+        (lambda: LiveScope(2, units=["m", "m/s"]), r"units: .* one text .* labels=\['height \[m\]', 'speed \[m/s\]'\]"),
+        (lambda: LiveScope(units=("m",)), r"units: expected one text .*, got ('m',\); write units='m'"),
+        (lambda: LiveXY(units=["m", "s"], labels=["x", "t"]), r"units: .* labels=\['x \[m\]', 't \[s\]'\]$"),
         (lambda: LiveScope(ylim=[1, 1]), "ylim: expected two finite numbers, the lowest first, got 1 and 1"),
         (lambda: LiveScope(ylim=[1, 2, 3]), "ylim: expected two numbers"),
         (lambda: LiveScope(ylim=[0, np.inf]), "ylim: expected two finite numbers"),

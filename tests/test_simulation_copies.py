@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import threading
 
 import numpy as np
 import pytest
@@ -36,14 +37,28 @@ def decay(bd, kind):
         put(states)
         by_default(block, states)
 
-    handler = {"closure": by_closure, "default": by_default, "another": through_another, "global": by_globals}[kind]
-    if kind == "global":
-        globals().update(THE_X=x, THE_RATE=rate)
+    holder = Holder(x, rate)
+    handlers = {"closure": by_closure, "default": by_default, "another": through_another, "global": by_globals}
+    handlers["object"] = lambda block, states: holder.handle(block, states)
+    handlers |= {"method": holder.handle, "object of the module": lambda *given: THE_HOLDER.handle(*given)}  # noqa: F821
+    handler = handlers[kind]
+    globals().update(THE_X=x, THE_RATE=rate, THE_HOLDER=holder)
     bd.connect(x, rate, apart[0])
     bd.connect(rate, x)
     bd.connect(bd.CONSTANT(0.5, name="half"), apart[1])
     bd.connect(apart, bd.EVENT("v", handler, name="event"))
     return x
+
+
+class Holder:
+    """An object of the user's that holds blocks."""
+
+    def __init__(self, x, rate):
+        self.again, self.rates = [x], {"rate": rate}
+
+    def handle(self, block, states):
+        states[self.again[0]][:] = 1.0
+        self.rates["rate"].K = -FAST
 
 
 def by_globals(block, states):
@@ -61,7 +76,7 @@ def after(T, k=1.0):
     return np.exp(-k * T)
 
 
-KINDS = ("closure", "default", "another", "global")
+KINDS = ("closure", "default", "another", "global", "object", "method", "object of the module")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,7 +94,7 @@ def test_the_handlers_of_a_copy_work_on_its_blocks(engine, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_sweep_of_a_diagram_with_handlers(kind, caplog):
-    """Those of globals ended each run in a KeyError; what they set was set in the diagram that was given."""
+    """Those of globals, and of objects, ended each run in a KeyError; they set rates in the diagram that was given."""
     sim = simulation("compiled")
     bd = sim.blockdiagram()
     decay(bd, kind)
@@ -105,6 +120,16 @@ def test_the_handlers_of_subsystems_work_on_their_blocks(kind):
     bd["right/rate"].K = -1.5
     assert_close(sim.run(bd, T=1.5).x[-1], [after(1.5), after(1.5, 1.5)], 1e-6)
     assert inner["rate"].K == -1.0
+
+
+def test_an_object_that_cannot_be_copied_with_its_blocks_is_told():
+    """Its blocks were those of the original in the copy."""
+    bd = simulation("interpreted").blockdiagram()
+    holder = Holder(bd.INTEGRATOR(name="x"), None)
+    holder.lock = threading.Lock()
+    bd.connect(bd["x"], bd.FUNCTION(lambda u: -u * holder.again[0].x0), bd["x"])
+    with pytest.raises(DiagramError, match=r"a Holder that its functions read holds blocks, .*lock"):
+        copy.deepcopy(bd)
 
 
 def weighted(weights):

@@ -126,7 +126,11 @@ def test_what_is_wrong_with_inputs_and_times_is_said(stepper):
     ("add", "message"),
     [
         (lambda bd, x: bd.connect(x, bd.ZOH(bd.clock(0.1), name="hold")), "block 'hold' is sampled"),
-        (lambda bd, x: bd.connect(x, bd.RELAY(name="relay")), "block 'relay' locates events; only a run handles"),
+        (
+            lambda bd, x: bd.connect(x, bd.RELAY(name="relay")),  # which has no locate=
+            "block 'relay' locates events; only a run handles located events: leave the block out",
+        ),
+        (lambda bd, x: bd.connect(x, bd.COMPARE(">", name="relay")), "events: make it with locate=False, or leave"),
         (
             lambda bd, x: bd.connect(bd.STEP(name="late"), bd.NULL()),
             "block 'late' declares when it jumps.*inputs=\\['late'\\]",
@@ -267,6 +271,24 @@ def test_what_only_a_run_handles_is_left_out_where_no_output_needs_it():
                 np.testing.assert_allclose(part.step(u, 0.1), whole.step(u, 0.1), rtol=1e-13)
         with pytest.raises(DiagramError, match="'bounded' has limits"):
             ask(bd, ["plant.tau"], ["plant.q", "bounded"])
+
+
+def test_an_input_of_a_block_that_no_output_needs_changes_nothing(tmp_path):
+    """NumPy could not put two inputs in the place of one; a unit was a KeyError."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, rate, twice = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-1.0, name="rate"), bd.GAIN(2.0, name="twice")
+    plant = bd.HYBRIDDYNAMICS("pendulum", name="plant")
+    bd.connect(x, rate, twice)
+    bd.connect(rate, x)
+    bd.connect(twice, plant.tau)
+    bd.connect(plant.q, bd.ZOH(bd.clock(0.1), name="held"))
+    for inputs, u in ((["plant.tau", "rate"], [7.0, 0.5]), (["rate", "plant.tau"], [0.5, 7.0])):
+        stepper = sim.stepper(bd, inputs, ["x", "twice"])
+        stepper.reset()
+        np.testing.assert_allclose(stepper.step(u, 0.1), [1.05, 2.1], rtol=1e-12)
+        path = sim.to_fmu(bd, tmp_path / "it.fmu", inputs, ["x", "twice"], binary=False)
+        assert path.exists()
 
 
 def test_a_block_with_kinks_is_stepped_as_it_is():

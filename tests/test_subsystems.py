@@ -134,3 +134,29 @@ def test_a_free_body_in_a_subsystem_turns_on_beyond_a_turn(engine):
     out = sim.run(bd, T=5.0)
     assert out.status == "finished" and len(out.events) == 2  # 15 rad are more than two turns
     assert out.x[-1, 5] == pytest.approx(15.0 - 4 * np.pi, abs=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_scope_of_a_subsystem_calls_coordinates_by_their_joints(engine):
+    """It said "robot[0][0]" without a unit; what a view shows could not be pushed."""
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False, live=False)
+    part, bd = sim.blockdiagram(), sim.blockdiagram()
+    plant, way_out, way_in = part.HYBRIDDYNAMICS("acrobot", name="plant"), part.OUTPORT(3), part.INPORT(1)
+    doubled = part.GAIN(2.0, name="doubled")
+    part.connect(way_in, plant.tau)
+    part.connect(plant.q, doubled, way_out[0])
+    part.connect(plant.qd, way_out[1])
+    part.connect(doubled, way_out[2])
+    robot = bd.SUBSYSTEM(part, name="robot")
+    bd.connect(bd.CONSTANT(0.3), robot)
+    angles, rates, others, view = (*(bd.LIVESCOPE(name=name) for name in "qdo"), bd.MECHANISMVIEW("acrobot"))
+    bd.connect(robot[0], angles, view)
+    bd.connect(robot[1], rates)
+    bd.connect(robot[2], others)
+    out = sim.run(bd, T=0.5, watch=["robot/plant"])
+    q, qd, doubled, seen = out.panes
+    assert (q.labels, q.unit) == (["robot/plant.shoulder.q", "robot/plant.elbow.q"], "rad")
+    assert (qd.labels[1], qd.unit) == ("robot/plant.elbow.qd", "rad/s")
+    assert doubled.labels == ["robot[2][0]", "robot[2][1]"] and doubled.unit == ""
+    for pane, name in ((q, "robot/plant.q"), (qd, "robot/plant.qd"), (seen, "robot/plant.q")):
+        np.testing.assert_array_equal(pane.y, out.signal(name))

@@ -208,6 +208,24 @@ def test_it_prints_what_it_holds():
     assert arrays.plot(axes="x")._suptitle.get_text() == "q0 = [0.1, 0]"
 
 
+def test_functions_of_one_name_are_told_apart():
+    """Two lambdas were "<lambda>" both, under the points, above a cut, in a table and where the sweep is printed."""
+    once, twice = lambda x: x, lambda x: 2 * x
+    laws = [once, twice, np.sin, {"f": once}, {"f": twice}]
+    found = made(lambda x, law: law["f"](x) if isinstance(law, dict) else law(x), {"x": X, "law": laws})
+    names = ["<lambda>", "<lambda> (2)", "sin", "f", "f (2)"]
+    plot = found.plot(axes="law", at={"x": 1.0}).axes[0]
+    assert [label.get_text() for label in plot.get_xticklabels()] == names
+    assert found.plot(at={"law": twice})._suptitle.get_text() == "law = <lambda> (2)"
+    assert f"law: {', '.join(names)}" in repr(found)
+    frame = found.to_pandas()
+    assert frame.xs("<lambda> (2)", level="law")["value"].tolist() == (2 * X).tolist()
+    with pytest.raises(cs.UnknownName, match=r"'<lambda>', '<lambda> \(2\)', 'sin', 'f'"):
+        found.plot(at={"law": "none"})
+    drawn = made(lambda law: law(1.0), samples={"law": [once, twice, once]})
+    assert drawn.to_pandas().index.tolist() == ["<lambda>", "<lambda> (2)", "<lambda>"]
+
+
 # ------------------------------------------------------------------ tables
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cstormpy.reporting import aligned, called
+from cstormpy.reporting import aligned, called, told_apart
 
 if TYPE_CHECKING:
     from cstormpy.comparison.entries import Entry
@@ -48,16 +48,7 @@ def distinct(values: Sequence[Any]) -> list[str]:
     >>> distinct(["a" * 40 + "b", 0.5, "a" * 41 + "b"]) == ["a" * 39 + "…", "0.5", "a" * 39 + "… (2)"]
     True
     """
-    alike: dict[str, list[str]] = {}
-    found = []
-    for value in values:
-        text, whole = short(value), str(value)
-        those = alike.setdefault(text, [])
-        if whole not in those:
-            those.append(whole)
-        number = those.index(whole) + 1
-        found.append(f"{text} ({number})" if number > 1 and ("…" in text or called(value)) else text)
-    return found
+    return told_apart([short(value) for value in values], values)
 
 
 #: The unit of the effort of a motor by that of its torque.

@@ -28,6 +28,7 @@ from cstormpy.errors import BlockError, CstormError, InvalidType, InvalidValue, 
 from cstormpy.graph.choices import choose, pick
 from cstormpy.graph.nodes import Node
 from cstormpy.mechanism import Mechanism
+from cstormpy.reporting import notice_once
 
 #: How far below zero a margin may be where it crosses, besides ten times what it is there before the phase changes.
 _CROSSED = 1e-9
@@ -223,10 +224,19 @@ class LawSet:
 
     def _leave(self, k: int, t: float, q: Array, qd: Array, beyond: float = 0.0) -> None:
         """Change phases whose margin is below zero as they begin: it would never fall below zero in them."""
+        law, been = self._each[k], dict[str, None]()
         for _ in self._phases[k]:
-            if not self._each[k].left(t, q, qd) < -beyond:
+            if not law.left(t, q, qd) < -beyond:
                 return
+            before = law.mode
+            been[law.modes[before]] = None
             self._switch(k, t, q, qd)
+        if law.mode != before and law.left(t, q, qd) < -beyond:  # a last phase is one that goes on
+            names = " and ".join(map(repr, been))
+            notice_once(
+                f"law {self.names[k]!r}: its phases {names} all begin below their margin, so that it stays in "
+                f"{law.modes[law.mode]!r}; let margin be positive where a phase begins"
+            )
 
     def _switch(self, k: int, t: float, q: Array, qd: Array) -> None:
         before = self._each[k].mode

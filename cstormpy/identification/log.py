@@ -29,6 +29,9 @@ SHARE = 0.2
 DEGREE = 5
 #: The least rows of a log whose motion is simulated.
 LEAST_ROWS = 3
+#: Cosine between steps of the positions and those that the rates say, from which on their ratio is taken for that of
+#: their units, and how far from that of degrees to radians it may be.
+_ALIKE, _FACTOR = 0.9, 0.05
 #: Two positions at one time differ by more than this part of them.
 _SAME_PLACE = 1e-9
 
@@ -116,6 +119,8 @@ def _read(
     t = _times(data, signals.get("t", "t"), len(rows["q"]), what)
     keep = _complete(mech, rows, t, missing, what, simulated)
     parts = _parts(mech, rows["q"], np.flatnonzero(keep))
+    if t is not None and "qd" in rows:
+        _say_degrees(mech, t, rows["q"], rows["qd"], parts, what)
     whole, found_parts = sum(map(len, parts)), []
     splined = not ("qd" in rows and "qdd" in rows)
     shortest = DEGREE + 2 if splined else LEAST_ROWS
@@ -240,6 +245,24 @@ def _parts(mech: Mechanism, q: Array, at: NDArray[np.int64]) -> list[NDArray[np.
         jumps = np.linalg.norm(np.diff(ball[seen], axis=0), axis=1) > np.pi
         cuts |= set(np.searchsorted(at, seen[1:][jumps]).tolist())
     return np.split(at, sorted(cuts))
+
+
+def _say_degrees(mech: Mechanism, t: Array, q: Array, qd: Array, parts: list[NDArray[np.int64]], what: str) -> None:
+    """Say which joints' angles are in degrees and their rates in radians, or the other way round."""
+    moved = np.concatenate([np.diff(q[at], axis=0) for at in parts])
+    meant = np.concatenate([0.5 * np.diff(t[at])[:, None] * (qd[at][1:] + qd[at][:-1]) for at in parts])
+    squares = [np.sum(a * b, axis=0) for a, b in ((moved, moved), (moved, meant), (meant, meant))]
+    found: dict[str, list[str]] = {"q of joint {} turns 57.3 times as far as its qd says": []}
+    found["qd of joint {} is 57.3 times as fast as its q turns"] = []
+    for name, freedom, far, both, fast in zip(mech.names, mech.freedoms, *squares, strict=True):
+        if freedom.unit == "rad" and both > _ALIKE * np.sqrt(far * fast):
+            for names, ratio in zip(found.values(), (both / fast, fast / both), strict=True):
+                if abs(np.deg2rad(ratio) - 1.0) < _FACTOR:
+                    names.append(name)
+    for text, names in found.items():
+        if names:
+            told = text.format(", ".join(names))
+            notice_once(f"{what}: {told}; angles are in radians, and degrees are converted by np.deg2rad(...)")
 
 
 def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: str) -> Array | None:

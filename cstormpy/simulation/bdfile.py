@@ -1,7 +1,8 @@
 """Reads the .bd files of bdsim's editor into a diagram.
 
 bdsim's own reader passes strings to `eval`, so that a file can run any code. Here the values of a file are read as
-literals (numbers, lists, texts), unless the user says that the file is to be trusted.
+literals (numbers, lists, texts), unless the user says that the file is to be trusted; those that it reads for its
+subsystems, which stand beside it, are trusted as it is.
 """
 
 from __future__ import annotations
@@ -15,15 +16,25 @@ from typing import Any
 
 import numpy as np
 
-from cstormpy.errors import CstormError, DiagramError, FileFormatError, FileReadError, InvalidType, unknown_name
+from cstormpy.errors import (
+    CstormError,
+    DiagramError,
+    FileFormatError,
+    FileReadError,
+    InvalidType,
+    InvalidValue,
+    unknown_name,
+)
 from cstormpy.file_writer import read_bytes
+from cstormpy.simulation.bdfile_values import NO_LITERAL, clock, literal, told
+from cstormpy.simulation.block_maker import signature_of
 
 _NAMESPACE = {"np": np, "math": math, "pi": math.pi}
 _CALLED = {dict: "an object in braces", list: "a list", str: "a text", int: "a whole number"}
 _Kind = type | tuple[type, ...]
 
 
-def load_bd(bd: Any, path: str | os.PathLike[str], trust: bool = False) -> Any:
+def load_bd(bd: Any, path: str | os.PathLike[str], trust: bool = False, within: tuple[Path, ...] = ()) -> Any:
     """Fill an empty diagram with the blocks and wires of a .bd file, and return it.
 
     Parameters
@@ -32,6 +43,8 @@ def load_bd(bd: Any, path: str | os.PathLike[str], trust: bool = False) -> Any:
     path : str or Path
     trust : bool
         Evaluate expressions in the file, as bdsim does: only for files of which one knows who wrote them.
+    within : tuple of Path
+        The files of which this one is a subsystem.
 
     Raises
     ------
@@ -39,7 +52,10 @@ def load_bd(bd: Any, path: str | os.PathLike[str], trust: bool = False) -> Any:
         Where the file is no diagram, or holds an expression and is not trusted.
     """
     source = Path(path)
+    if source.resolve() in within:
+        raise FileFormatError(f"{source}: is a subsystem of itself")
     descriptions, wires = _read(source)
+    maker = _Maker(bd, source, trust, (*within, source.resolve()))
     outputs: dict[Any, Any] = {}
     through: dict[Any, Any] = {}
     made: list[tuple[Any, dict[str, Any]]] = []
@@ -48,7 +64,7 @@ def load_bd(bd: Any, path: str | os.PathLike[str], trust: bool = False) -> Any:
             if description["block_type"] == "CONNECTOR":
                 through[description["outputs"][0]["id"]] = description["inputs"][0]["id"]
             elif description["block_type"] != "MAIN":
-                block = _make(bd, source, description, trust)
+                block = maker.make(description)
                 made.append((block, description))
                 for socket in description["outputs"]:
                     outputs[socket["id"]] = (block, socket["index"])
@@ -144,46 +160,84 @@ def _named(values: Any, what: str) -> dict[str, Any]:
     return dict(pairs)
 
 
-def _make(bd: Any, source: Path, description: dict[str, Any], trust: bool) -> Any:
-    kind, title = description["block_type"], description["title"]
-    make = bd.__dict__.get(kind)
-    if not callable(make) or not kind.isupper():
-        raise unknown_name(f"{source}: block {title!r} of type", kind, (k for k in bd.__dict__ if k.isupper()))
-    values = {k: _value(source, title, k, v, trust) for k, v in _named(description.get("parameters"), title).items()}
-    values = {k: v for k, v in values.items() if v is not None}
-    try:
-        values.update(_named(values.pop("blockargs", None), f"block {title!r}: 'blockargs'"))
-    except InvalidType as error:
-        raise FileFormatError(f"{source}: {error}") from None
-    if kind == "SCOPE":
-        values.setdefault("nin", description.get("inputsNum", 1))
-    try:
-        return make(name=title, **values)
-    except CstormError as error:
-        raise DiagramError(f"{source}: block {title!r}: {error}") from error
+class _Maker:
+    """Makes the blocks of one file."""
 
+    def __init__(self, bd: Any, source: Path, trust: bool, within: tuple[Path, ...]) -> None:
+        self._bd, self._source, self._trust, self._within = bd, source, trust, within
+        self._clocks: dict[Any, Any] = {}
 
-def _value(source: Path, title: str, name: str, value: Any, trust: bool) -> Any:
-    """Return the value of a parameter: itself, or what its text says."""
-    if not isinstance(value, str):
-        return value
-    text = value[1:] if value.startswith("=") else value
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        pass
-    if trust:
+    def make(self, description: dict[str, Any]) -> Any:
+        """Return the block that a file describes."""
+        bd, source = self._bd, self._source
+        kind, title = description["block_type"], description["title"]
+        make = bd.__dict__.get(kind)
+        if not callable(make) or not kind.isupper():
+            raise unknown_name(f"{source}: block {title!r} of type", kind, (k for k in bd.__dict__ if k.isupper()))
+        given = told(kind, _named(description.get("parameters"), title))
         try:
-            return eval(text, dict(_NAMESPACE))
-        except Exception as error:
-            if not value.startswith("="):
-                return value
+            values = {name: self._value(title, name, value) for name, value in given.items()}
+            values = {k: v for k, v in values.items() if v is not None}
+            values.update(_named(values.pop("blockargs", None), f"block {title!r}: 'blockargs'"))
+        except InvalidType as error:
+            raise FileFormatError(f"{source}: {error}") from None
+        if kind == "SCOPE":
+            values.setdefault("nin", description.get("inputsNum", 1))
+        try:
+            if kind == "SUBSYSTEM" and isinstance(values.get("subsys"), str):
+                values["subsys"] = self._subsystem(values["subsys"])
+            if "clock" in signature_of(make.made).parameters:
+                values["clock"] = clock(bd, values.get("clock"), self._clocks)
+            return make(name=title, **values)
+        except CstormError as error:
+            unread = [] if self._trust else [name for name, value in values.items() if _is_expression(value)]
+            more = f"; {unread[0]} is evaluated with --trust (trust=True) only" if unread else ""
+            raise DiagramError(f"{source}: block {title!r}: {error}{more}") from error
+
+    def _subsystem(self, name: str) -> Any:
+        """Return the diagram of another file, which is looked for beside this one, or the name of a module."""
+        if not name.lower().endswith(".bd"):
+            if not self._trust:
+                raise InvalidValue(
+                    f"subsys: {name!r} is the name of a Python module, which could run any code; give that of a .bd "
+                    "file, or --trust (trust=True) if you know who wrote it"
+                )
+            return name
+        path = self._source.parent / name
+        return load_bd(self._bd.runtime.blockdiagram(path.stem), path, self._trust, self._within)
+
+    def _value(self, title: str, name: str, value: Any) -> Any:
+        """Return the value of a parameter: itself, or what its text says."""
+        if not isinstance(value, str) or name == "clock":
+            return value
+        text = value[1:] if value.startswith("=") else value
+        try:
+            return literal(text)
+        except NO_LITERAL:
+            pass
+        where = f"{self._source}: block {title!r}, {name}: {text!r}"
+        if self._trust:
+            try:
+                return eval(text, dict(_NAMESPACE))
+            except Exception as error:
+                if not value.startswith("="):
+                    return value
+                raise FileFormatError(f"{where} cannot be evaluated: {type(error).__name__}: {error}") from error
+        if value.startswith("="):
             raise FileFormatError(
-                f"{source}: block {title!r}, {name}: {text!r} cannot be evaluated: {type(error).__name__}: {error}"
-            ) from error
-    if value.startswith("="):
-        raise FileFormatError(
-            f"{source}: block {title!r}, {name}: {text!r} is an expression, which could run any code; give --trust "
-            "(trust=True) if you know who wrote the file"
-        )
-    return value
+                f"{where} is an expression, which could run any code; give --trust (trust=True) if you know who wrote "
+                "the file"
+            )
+        return value
+
+
+def _is_expression(value: Any) -> bool:
+    """Tell whether a text is an expression of Python: more than a name, or the name of a file."""
+    if not isinstance(value, str):
+        return False
+    try:
+        node = ast.parse(value.strip(), mode="eval").body
+    except NO_LITERAL:
+        return False
+    named = isinstance(node, (ast.Name, ast.Attribute)) and not value.strip().startswith(("np.", "math."))
+    return not (named or isinstance(node, ast.Constant))

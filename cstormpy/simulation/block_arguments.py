@@ -6,6 +6,7 @@ import functools
 import inspect
 import itertools
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -230,6 +231,10 @@ def _wave(kind: str, arguments: Mapping[str, Any]) -> None:
 def _subsystem(kind: str, given: Mapping[str, Any]) -> None:
     """Refuse a diagram that lacks one of both ends, or has it twice; bdsim knows no subsystem of one end."""
     bd = given["subsys"]
+    if isinstance(bd, (str, os.PathLike)) and os.fspath(bd).endswith(".bd"):
+        raise InvalidType(
+            f"{kind}: subsys: expected a diagram; of a file write bd.SUBSYSTEM(sim.load({os.fspath(bd)!r}))"
+        )
     for end in ("INPORT", "OUTPORT") if isinstance(bd, BlockDiagram) else ():
         count = sum(block.type == end.lower() for block in bd.blocklist)
         if count != 1:

@@ -20,7 +20,16 @@ from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arguments import option, positive
 from cstormpy.arrays import real_number
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownAttribute, shown, unknown_name
+from cstormpy.errors import (
+    CstormError,
+    DiagramError,
+    InvalidType,
+    InvalidValue,
+    UnknownAttribute,
+    UnknownName,
+    shown,
+    unknown_name,
+)
 from cstormpy.simulation.block_maker import BlockMaker
 from cstormpy.simulation.clocks import DiagramClock
 from cstormpy.simulation.copies import FunctionCopies
@@ -134,6 +143,8 @@ class WiredDiagram(BlockDiagram):
         if block.name in self.blocknames:
             raise InvalidValue(f"name: the diagram already has a block {block.name!r}; give another name")
         super().add_block(block)
+        own = block.__dict__
+        own["_parameters"] = _Tunable(block, own["_parameters"])
         # a diagram that is used as a subsystem is copied: by this its maker's blocks are known among the copies
         block._identity = uuid.uuid4().hex
 
@@ -239,6 +250,20 @@ class WiredDiagram(BlockDiagram):
                 f"wants an {side}; there are {', '.join(map(repr, _names(block, side))) or 'none'}"
             )
         return _numbers(given, block.nout if side == "output" else block.nin, side)
+
+
+class _Tunable(dict[str, Any]):
+    """The parameters of a block that can be set; bdsim looks them up without a look whether they are there."""
+
+    def __init__(self, block: Any, parameters: dict[str, Any]) -> None:
+        super().__init__(parameters)
+        self._block = block
+
+    def __missing__(self, name: str) -> NoReturn:
+        block, given = self._block, self._block.__dict__.get("_given")
+        if given is not None and name in given.settable(block):
+            raise UnknownName(f"{describe(block)}: {name!r} is no tunable one; set it by {written(block)}.{name} = …")
+        raise unknown_name(f"{describe(block)}: parameter", name, self)
 
 
 def _missing(kind: str, *_: Any, **__: Any) -> None:

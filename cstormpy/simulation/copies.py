@@ -12,14 +12,14 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from bdsim.components import Block, Clock, Plug
+from bdsim.components import Block, Plug
 
-from cstormpy.errors import DiagramError
-from cstormpy.simulation.surroundings import blocks_named, globals_read, is_installed, stored_names, surrounding
+from cstormpy.errors import CstormError, DiagramError, shown
+from cstormpy.simulation.surroundings import blocks_within, globals_read, held_by, is_of_user, stored_names, surrounding
 from cstormpy.simulation.wiring import subsystems
 
-#: What holds nothing else; long lists are full of it.
-_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
+#: What bdsim keeps with a block of its place in a diagram.
+_WIRING = ("_bd", "bd", "_parents")
 
 
 def held_functions(block: Any, whole: bool = True) -> Iterator[types.FunctionType]:
@@ -27,7 +27,7 @@ def held_functions(block: Any, whole: bool = True) -> Iterator[types.FunctionTyp
 
     Not the whole are those alone that it holds itself, as they are or in a list.
     """
-    stack, seen = [value for name, value in vars(block).items() if name not in ("_bd", "bd")], {id(block)}
+    stack, seen = _parts(block), {id(block)}
     while stack:
         value = stack.pop()
         if id(value) in seen:
@@ -35,54 +35,17 @@ def held_functions(block: Any, whole: bool = True) -> Iterator[types.FunctionTyp
         seen.add(id(value))
         if isinstance(value, types.FunctionType):
             yield value
-            stack += _read(value) if whole else ()
-        elif isinstance(value, types.MethodType):
-            stack += [value.__func__, value.__self__]
-        elif whole and isinstance(value, functools.partial):
-            stack += [value.func, value.args, value.keywords]
-        elif isinstance(value, (dict, list, tuple, set, frozenset)):
-            stack += _items(value)
-        elif whole and _may_hold_functions(value):
-            stack += vars(value).values()
+        if whole or isinstance(value, (types.MethodType, dict, list, tuple, set, frozenset)):
+            stack += held_by(value)
 
 
 def blocks_read(block: Any, *rules: Any) -> list[Any]:
     """Return the other blocks that a block holds, or that its functions or rules read."""
-    functions = [*held_functions(block), *(rule for rule in rules if isinstance(rule, types.FunctionType))]
-    found = [each for each in vars(block).values() if isinstance(each, Block)]
-    found += [each for function in functions for each in blocks_named(function)]
-    return [each for each in {id(each): each for each in found}.values() if each is not block]
+    return [each for each in blocks_within(*_parts(block), *rules) if each is not block]
 
 
-def _items(value: Any) -> list[Any]:
-    """Return what a list, or the like, or a dict holds."""
-    items = value.values() if isinstance(value, dict) else value
-    return [each for each in items if type(each) not in _PLAIN]
-
-
-def _may_hold_functions(value: Any) -> bool:
-    """Tell whether an object is one of the user's, or a law that is made of his functions."""
-    if isinstance(value, (type, types.ModuleType, Block, Clock, Plug)) or not hasattr(value, "__dict__"):
-        return False
-    module = str(type(value).__module__)
-    return module.startswith("cstormpy.control") or _is_of_user(module)
-
-
-def _is_of_user(module: str) -> bool:
-    return module.partition(".")[0] not in ("bdsim", "cstormpy") and not is_installed(module)
-
-
-def _globals_of(function: types.FunctionType) -> dict[str, Any]:
-    """Return the globals that a function of the user reads, and functions within it."""
-    if not _is_of_user(str(function.__module__)):
-        return {}
-    return globals_read(function)
-
-
-def _read(function: types.FunctionType) -> list[Any]:
-    """Return what a function reads beside its arguments."""
-    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    return [*surrounding(function).values(), *defaults, *_globals_of(function).values()]
+def _parts(block: Any) -> list[Any]:
+    return [value for name, value in vars(block).items() if name not in _WIRING]
 
 
 class Own:
@@ -111,12 +74,7 @@ class Own:
             if id(value) in seen:
                 continue
             seen.add(id(value))
-            if isinstance(value, types.FunctionType):
-                stack += _read(value)
-            elif isinstance(value, functools.partial):
-                stack += [value.func, value.args, value.keywords]
-            elif isinstance(value, (dict, list, tuple, set, frozenset)):
-                stack += _items(value)
+            stack += held_by(value)
         return False
 
 
@@ -172,7 +130,8 @@ class FunctionCopies:
                 made.__globals__.update({name: self._copy(v) for name, v in self._named_globals(function).items()})
 
     def _named_globals(self, function: types.FunctionType) -> dict[str, Any]:
-        return {name: v for name, v in _globals_of(function).items() if self._own.is_named_by(v)}
+        read = globals_read(function) if is_of_user(str(function.__module__)) else {}
+        return {name: v for name, v in read.items() if self._own.is_named_by(v)}
 
     def _globals(self, function: types.FunctionType) -> dict[str, Any]:
         """Return the globals of a copy: those of its function, where they name no parts."""
@@ -199,4 +158,14 @@ class FunctionCopies:
         return made
 
     def _copy(self, value: Any) -> Any:
-        return copy.deepcopy(value, self._memo) if self._own.is_named_by(value) else value
+        if not self._own.is_named_by(value):
+            return value
+        try:
+            return copy.deepcopy(value, self._memo)
+        except CstormError:
+            raise
+        except Exception as error:  # a file, a lock: each refuses in its own way
+            raise DiagramError(
+                f"the diagram cannot be copied: {shown(value)} that its functions read holds blocks, and cannot be "
+                f"copied with them: {type(error).__name__}: {error}"
+            ) from error

@@ -6,6 +6,7 @@ panes show, whether or not anything is drawn.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
@@ -67,9 +68,9 @@ class Pane:
 
     def __init__(self, block: Any, kind: str) -> None:
         self.block, self.kind, self._seen = block, kind, _seen(block)
-        self.signals = [Signal(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
+        self.signals = [_source(wire.start.block, wire.start.port or 0) for wire in block._input_wires]
         self.name = str(block.name)
-        self.title = str(_own(block, "title") or block.name)
+        self.title = str(_own(block, "title") or self._subject() or block.name)
         #: The unit that the block was told, empty if none.
         self.told_unit = str(_own(block, "unit") or "")
         self.mechanism = _own(block, "mechanism")
@@ -84,6 +85,13 @@ class Pane:
         """Other options that the block was given."""
         own = self.block.__dict__.get("options")
         return dict(own if own is not None else _own(self.block, "options") or _options_of(self.block))
+
+    def _subject(self) -> str:
+        """Return what a view shows that bdsim gave a name: the mechanism, or the plant, by its name; empty if none."""
+        if self.kind != "mechanism" or not _is_numbered(self.block):
+            return ""
+        shown = [signal.block for signal in self.signals if not _is_numbered(signal.block)]
+        return str(_own(self.block, "subject") or (shown[0].name if shown else ""))
 
     def serves(self) -> bool:
         """Tell whether its block is wired, named and told to show things as when this was made."""
@@ -273,6 +281,20 @@ def _own(block: Any, name: str) -> Any:
         return own
     found: Any = getattr(type(block), name, None)
     return found.__get__(block) if hasattr(found, "__get__") else found
+
+
+def _source(block: Any, port: int) -> Signal:
+    """Return an output as a signal; of a subsystem that within which it is, where that is of a mechanism."""
+    within, number = block, port
+    while within.type in ("outport", "inport"):
+        start = within._input_wires[number].start
+        within, number = start.block, start.port or 0
+    return Signal(within, number) if mechanisms_of([within])[within] is not None else Signal(block, port)
+
+
+def _is_numbered(block: Any) -> bool:
+    """Tell whether the name of a block is one that bdsim gave it."""
+    return re.fullmatch(rf"(.*/)?{block.type}\.\d+", str(block.name)) is not None
 
 
 def _options_of(block: Any) -> dict[str, Any]:

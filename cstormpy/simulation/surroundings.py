@@ -11,8 +11,11 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
-from bdsim.components import Block, Plug
+from bdsim import BlockDiagram
+from bdsim.components import Block, Clock, Plug
 
+#: What holds nothing else; long lists are full of it.
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 
 
@@ -39,14 +42,56 @@ def globals_read(func: types.FunctionType) -> dict[str, Any]:
     return {name: space[name] for name in _names_of(func.__code__, "LOAD_GLOBAL", "LOAD_NAME") if name in space}
 
 
-def blocks_named(func: types.FunctionType) -> list[Any]:
-    """Return the blocks of diagrams that a function reads, as they are, by a port, or in a list or the like."""
-    read = [*globals_read(func).values(), *surrounding(func).values(), func.__defaults__, func.__kwdefaults__]
-    found = []
-    for value in read:
-        items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else [value]
-        found += [each.block if isinstance(each, Plug) else each for each in items if isinstance(each, (Block, Plug))]
-    return found
+def read_by(func: types.FunctionType) -> list[Any]:
+    """Return what a function reads beside its arguments, of its globals where it is the user's."""
+    defaults = [*(func.__defaults__ or ()), *(func.__kwdefaults__ or {}).values()]
+    of_module = globals_read(func).values() if is_of_user(str(func.__module__)) else ()
+    return [*surrounding(func).values(), *defaults, *of_module]
+
+
+def held_by(value: Any) -> list[Any]:
+    """Return what a function reads, what a list or the like holds, or an object of the user's or a law."""
+    if isinstance(value, types.FunctionType):
+        return read_by(value)
+    if isinstance(value, types.MethodType):
+        return [value.__func__, value.__self__]
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, (dict, list, tuple, set, frozenset)):
+        items = value.values() if isinstance(value, dict) else value
+        return [each for each in items if type(each) not in _PLAIN]
+    return [*vars(value).values()] if has_own(value) else []
+
+
+def has_own(value: Any) -> bool:
+    """Tell whether an object is one of the user's with attributes, or a law that is made of his functions."""
+    if isinstance(value, (type, types.ModuleType, Block, Clock, Plug)) or not hasattr(value, "__dict__"):
+        return False
+    module = str(type(value).__module__)
+    return module.startswith("cstormpy.control") or is_of_user(module)
+
+
+def is_of_user(module: str) -> bool:
+    """Tell whether a module is the user's, by its name."""
+    return module.partition(".")[0] not in ("bdsim", "cstormpy") and not is_installed(module)
+
+
+def blocks_within(*values: Any) -> list[Any]:
+    """Return the blocks that values are, hold or read: as they are, by a port or by their diagram."""
+    stack, seen, found = [*values], set[int](), dict[int, Any]()
+    while stack:
+        value = stack.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, (Block, Plug)):
+            block = value.block if isinstance(value, Plug) else value
+            found[id(block)] = block
+        elif isinstance(value, BlockDiagram):
+            stack += value.blocklist
+        else:
+            stack += held_by(value)
+    return [*found.values()]
 
 
 def stored_names(code: types.CodeType, where: str) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -410,7 +411,8 @@ def refuse_more_than_samples(
         if owner in left_out or not getattr(detector, "acts", True):  # at a kink a step ends, which is all
             continue
         if not _replaced(owner, moved):
-            remedy = "make it with locate=False if it takes that, or "
+            may_not = "locate" in inspect.signature(type(owner)).parameters
+            remedy = "make it with locate=False, or " if may_not else ""
             _refuse(who, block.name, "locates events", "located events", remedy)
     jumps = [(t, source) for t, source in declared if not isinstance(source, Clock) and source not in left_out]
     for _, source in jumps:

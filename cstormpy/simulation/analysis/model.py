@@ -124,6 +124,8 @@ class AssemblyWithInputs(Assembly):
         there = {id(slot) for _, _, slot in self.diagram.outputs}
         for given in self.inputs.values():
             if id(given.signal.slot) in there:
+                if given.signal.key in self._entering and given.signal.block not in self.diagram.blocks:
+                    self._moved(given, given.signal.slot.value)  # it has its place among the others all the same
                 continue
             number = self._moved(given, given.signal.slot.value)
             self.signals[id(self._entering.get(given.signal.key, given.signal.slot))] = number

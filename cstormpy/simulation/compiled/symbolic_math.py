@@ -23,7 +23,7 @@ import numpy as np
 from cstormpy.graph import Node, SymbolicBranch, primitives
 from cstormpy.graph.arrays import Symbols
 from cstormpy.simulation.compiled.symbolic_numpy import IN_PLACE, Number, refusing
-from cstormpy.simulation.surroundings import blocks_named, codes_within
+from cstormpy.simulation.surroundings import blocks_within, codes_within
 
 _AS_NUMPY: dict[str, Callable[..., Any]] = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
@@ -114,7 +114,10 @@ def with_symbolic_math(function: Callable[..., Any]) -> Callable[..., Any]:
 
     So do those functions that it calls, but for what is installed.
     """
-    return _Copies().of(function) if isinstance(function, types.FunctionType) else function
+    if isinstance(function, types.FunctionType):
+        return _Copies().of(function)
+    why = _why_anew(function)
+    return refusing(why) if why else function
 
 
 class _Copies:
@@ -195,9 +198,9 @@ def _why_untold(function: types.CodeType) -> str:
     return ""
 
 
-def _why_anew(function: types.FunctionType) -> str:
-    """Return why a function is asked each time: what a block has may be set, also in a run."""
-    return "it names a block, whose numbers may be set" if blocks_named(function) else ""
+def _why_anew(function: Callable[..., Any]) -> str:
+    """Return why a function, or method, is asked each time: what a block has may be set, also in a run."""
+    return "it names a block, whose numbers may be set" if blocks_within(function) else ""
 
 
 @functools.lru_cache(1024)

@@ -89,6 +89,12 @@ def model_of(
         diagram, simstate, _, state = stack.enter_context(started(sim, bd, None, 0.0, what))
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), True, what)
         watched = named_once(find_signals(bd, outputs, f"{what}: outputs"), f"{what}: outputs")
+        given = {i.signal.key for i in moved}
+        if outputs == "all":
+            watched = [s for s in watched if s.key not in given]
+        for signal in watched:
+            if signal.key in given:
+                raise InvalidValue(f"{what}: outputs: {signal.name} is an input of the unit; leave it out")
         kept = np.arange(state.size)
         if watched:
             diagram, kept = needed_part(diagram, simstate, moved, watched)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
-from cstormpy.reporting import called
+from cstormpy.reporting import called, told_apart
 from cstormpy.simulation.sweep.result import number_names
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _cut(sweep: Sweep, values: Array, shown: list[str], at: Mapping[str, Any]) -
         k = _nearest(n, sweep.axes[n], at[n]) if n in at else 0
         places.append(k)
         if len(sweep.axes[n]) > 1:
-            told.append(f"{n} = {_short(sweep.axes[n][k])}")
+            told.append(f"{n} = {_shorts(sweep.axes[n])[k]}")
     cut = values[tuple(places)]
     if len(shown) == 2 and names.index(shown[0]) > names.index(shown[1]):
         cut = np.swapaxes(cut, 0, 1)
@@ -130,7 +130,12 @@ def _nearest(name: str, values: NDArray[Any], wanted: Any) -> int:
     for k, value in enumerate(values):
         if np.array_equal(value, wanted):
             return k
-    raise unknown_name(f"axis {name!r}: value", wanted, [_short(v) for v in values])
+    raise unknown_name(f"axis {name!r}: value", wanted, _shorts(values))
+
+
+def _shorts(values: Any) -> list[str]:
+    """Return how the values of an axis are shown, each in few characters."""
+    return told_apart([_short(value) for value in values], values)
 
 
 def _short(value: Any) -> str:
@@ -148,7 +153,7 @@ def _lines(plot: Axes, sweep: Sweep, axis: str, columns: Array, names: list[str]
         order = np.argsort(x, kind="stable")
         plot.plot(x[order], columns[order, k], "o-" if sweep.grid and numeric else "o", markersize=3.5, label=name)
     if not numeric:
-        plot.set_xticks(x, [_short(v) for v in at])
+        plot.set_xticks(x, _shorts(at))
     plot.grid(True, alpha=0.3)
     if len(names) == 1:
         plot.set_ylabel(names[0])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, UnknownName, unknown_name
 from cstormpy.file_writer import file_path, write_text
-from cstormpy.reporting import called
+from cstormpy.reporting import called, told_apart
 from cstormpy.simulation.run_data import needed
 from cstormpy.simulation.sweep.axes import Axes
 from cstormpy.simulation.sweep.files import header, line, read_lines
@@ -160,8 +160,9 @@ class Sweep(Mapping[str, Array]):
             If pandas is not installed.
         """
         pandas = needed("pandas")
-        rows = [self._axes.run(k) for k in range(self.done.size)]
-        index = pandas.MultiIndex.from_tuples([tuple(map(_cell, row)) for row in rows], names=list(self.axes))
+        varied = zip(*map(self._axes.run, range(self.done.size)), strict=True)
+        cells = [told_apart(list(map(_cell, values)), values) for values in varied]
+        index = pandas.MultiIndex.from_tuples(list(zip(*cells, strict=True)), names=list(self.axes))
         columns: dict[str, Array] = {}
         for name, values in self._values.items():
             flat = values.reshape(self.done.size, -1)
@@ -221,7 +222,8 @@ def _alike(records: dict[int, Record]) -> dict[int, Record]:
 def _span(values: NDArray[Any]) -> str:
     """Return from where to where values go."""
     if values.dtype.kind not in "biuf":
-        return ", ".join(called(v) or str(v) for v in values[:6]) + (", …" if len(values) > 6 else "")
+        texts = told_apart([called(v) or str(v) for v in values[:6]], values[:6])
+        return ", ".join(texts) + (", …" if len(values) > 6 else "")
     finite = values[np.isfinite(values)]
     if not finite.size:
         return "nothing finite"

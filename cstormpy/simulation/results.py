@@ -116,7 +116,7 @@ __all__ = ["Recorded", "Result", "read"]
 
 
 #: A list of names that is longer is cut where a result is printed [characters].
-_LONG = 400
+_LONG = 1000
 
 
 def _shortened(line: str) -> str:

@@ -94,7 +94,8 @@ def identify(
         negative. "auto" is True where the plain solution is impossible, and else changes nothing. With "output" masses
         are positive and damping and the like not negative in any case.
     control_points : int, optional
-        Of the spline that is fitted to each log; a fifth of its rows unless said. Fewer filter more.
+        Of the spline that is fitted to each log; unless said a fifth of its rows, or a half, a fourth, … of these:
+        what filters best by generalised cross-validation. Fewer filter more.
     missing : {"refuse", "drop"}
         What is done about rows that are not finite. With "output" the torques of rows stay whose motion, or that of
         some joints, is not.

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 QUANTITIES = ("q", "qd", "qdd", "tau")
-#: Control points per sample of the spline that filters, unless said.
+#: Most control points per sample of the spline that filters, unless said.
 SHARE = 0.2
+#: Fewer are no longer tried where the score is worse than the best by this [nats].
+_WORSE = 2.0
 #: Its degree: the acceleration is then cubic.
 DEGREE = 5
 #: The least rows of a log whose motion is simulated.
@@ -339,9 +341,29 @@ def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int 
     points = max(DEGREE + 1, round(SHARE * count)) if control_points is None else control_points
     if count <= points:
         raise InvalidValue(f"{what}: {count} rows are too few for a spline of {points} control points")
-    fit: Sequence[Array] = (rows["q"],) if lacking == "qd" else (rows["q"], rows["qd"])
-    spline = BSpline.fit(t, fit[-1], points, degree=DEGREE)
+    values = rows["q"] if lacking == "qd" else rows["qd"]
+    spline = BSpline.fit(t, values, points, degree=DEGREE) if control_points else _validated(t, values, points)
     if lacking == "qd":
         rows["q"], rows["qd"], rows["qdd"] = spline.evaluate(t, 2)
     else:
         rows["qdd"] = spline.rate(t)
+
+
+def _validated(t: Array, values: Array, most: int) -> BSpline:
+    """Return the spline of `most` control points, or of a half, a fourth, … of them, that filters best.
+
+    By the sum over the joints of ln(N RSS / (N − m)²), the generalised cross-validation of Craven and Wahba 1979.
+    """
+    count, best, found = len(t), np.inf, None
+    least = count * (np.finfo(float).eps * (np.abs(values).max(axis=0) + np.finfo(float).tiny)) ** 2
+    while most > DEGREE:
+        spline = BSpline.fit(t, values, most, degree=DEGREE)
+        left = ((spline(t) - values) ** 2).sum(axis=0)
+        score = float(np.log(np.maximum(left, least) * count / (count - most) ** 2).sum())
+        if found is None or score < best:
+            best, found = score, spline
+        elif score > best + _WORSE:
+            break
+        most //= 2
+    assert found is not None
+    return found

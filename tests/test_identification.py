@@ -445,7 +445,8 @@ def test_rows_without_a_time_are_left_out_and_what_is_not_read_is_told(caplog):
     wrong = truth.with_parameters({"forearm.mass": 3.0})
     with caplog.at_level("INFO", logger="cstormpy"):
         found = cs.identify(wrong, log, "forearm.mass", missing="drop")
-    assert len(found.t) == 392 and abs(found.mechanism.link("forearm").mass - 1.25) < 1e-3
+    assert len(found.t) > 360 and np.isin(found.t, t[np.isfinite(log["t"])]).all()  # less those at the ends
+    assert abs(found.mechanism.link("forearm").mass - 1.25) < 1e-3
     assert "data: 'velocity' is not read; of a dict these are: q, qd, qdd, tau and t" in caplog.text
     log["rates"] = log.pop("velocity")
     cs.identify(wrong, log, "forearm.mass", missing="drop", signals={"qd": "rates"})

@@ -27,6 +27,8 @@ QUANTITIES = ("q", "qd", "qdd", "tau")
 SHARE = 0.2
 #: Fewer are no longer tried where the score is worse than the best by this [nats].
 _WORSE = 2.0
+#: So many of its segments at either end are left out where there are more than so many.
+_OFF, _SEGMENTS = 2, 20
 #: Its degree: the acceleration is then cubic.
 DEGREE = 5
 #: The least rows of a log whose motion is simulated.
@@ -134,7 +136,11 @@ def _read(
         if points is not None and len(parts) > 1:
             points = max(DEGREE + 1, round(points * len(at) / whole))
         _fill(mech, part, what)
-        _differentiate(part, None if t is None else part["t"], points, what)
+        spline = _differentiate(part, None if t is None else part["t"], points, what)
+        if spline is not None and not simulated:
+            inner = _inside(spline, part["t"])
+            keep[at[~inner]] = False
+            part = {name: array[inner] for name, array in part.items()}
         found_parts.append(part)
     if not found_parts:
         raise InvalidValue(
@@ -330,10 +336,10 @@ def _fill(mech: Mechanism, rows: dict[str, Array], what: str) -> None:
                 rows[name][:, j] = np.interp(rows["t"], rows["t"][seen], column[seen])
 
 
-def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int | None, what: str) -> None:
-    """Fill in rates and accelerations that were not logged."""
+def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int | None, what: str) -> BSpline | None:
+    """Fill in rates and accelerations that were not logged, and return the spline that they come from."""
     if "qd" in rows and "qdd" in rows:
-        return
+        return None
     lacking = "qd" if "qd" not in rows else "qdd"
     if t is None:
         raise UnknownName(f"{what}: has no {lacking} and no t to differentiate by; give the times 't'")
@@ -347,6 +353,15 @@ def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int 
         rows["q"], rows["qd"], rows["qdd"] = spline.evaluate(t, 2)
     else:
         rows["qdd"] = spline.rate(t)
+    return spline
+
+
+def _inside(spline: BSpline, t: Array) -> NDArray[np.bool_]:
+    """Return which times are off the ends of a spline, where data on one side alone leave its derivatives uncertain."""
+    breaks = np.unique(spline.knots)
+    if len(breaks) <= _SEGMENTS:
+        return np.ones(len(t), dtype=bool)
+    return (t >= breaks[_OFF]) & (t <= breaks[-1 - _OFF])
 
 
 def _validated(t: Array, values: Array, most: int) -> BSpline:

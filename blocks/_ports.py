@@ -62,7 +62,7 @@ def port_label(block: Block, port: int) -> str:
     return f"{label(block)} input port {port}" + (f" {names[port]!r}" if names and port < len(names) else "")
 
 
-def vector(block: Block, port: int, value: Any, n: int, parts: Sequence[str] = ()) -> Array:
+def vector(block: Block, port: int, value: Any, n: int, parts: Sequence[str] = (), as_wide: str = "") -> Array:
     """Return the signal at an input port as a vector that the kernels take.
 
     Parameters
@@ -77,6 +77,8 @@ def vector(block: Block, port: int, value: Any, n: int, parts: Sequence[str] = (
         How many numbers are expected.
     parts : sequence of str
         What each of them belongs to, for messages.
+    as_wide : str
+        The argument of the block that is as wide as the signal, for messages.
 
     Returns
     -------
@@ -98,7 +100,7 @@ def vector(block: Block, port: int, value: Any, n: int, parts: Sequence[str] = (
         what = f" ({_some(parts)})" if parts else ""
         raise ShapeError(
             f"{port_label(block, port)}: expected {n} number{'s'[: n != 1]}{what}, got {got}; "
-            "change the signal that is wired to it"
+            + (f"make {as_wide} as wide as the signal" if as_wide else "change the signal that is wired to it")
         )
     return array
 

@@ -144,7 +144,7 @@ class Delay(bases.Ported, SampledBlock):
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the samples with that of now in front."""
-        now = ports.vector(self, 0, u[0], self._width)
+        now = ports.vector(self, 0, u[0], self._width, as_wide="x0")
         if not self._order:
             return np.concatenate([now, x[: -self._width]])
         return np.concatenate([np.ravel(t), np.ravel(x[1] + 1.0), now, x[2 : -self._width]])
@@ -213,7 +213,7 @@ class Backlash(_Follower, SampledBlock):
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the same, to begin from at the next tick."""
-        return play(ports.vector(self, 0, u[0], self.ndstates), self.width, x)
+        return play(ports.vector(self, 0, u[0], self.ndstates, as_wide="x0"), self.width, x)
 
 
 class RateLimiter(_Follower, SampledBlock):
@@ -266,7 +266,9 @@ class RateLimiter(_Follower, SampledBlock):
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the same, to begin from at the next tick."""
-        return limited_rate(ports.vector(self, 0, u[0], self.ndstates), x, self.falling, self.rising, self.T)
+        return limited_rate(
+            ports.vector(self, 0, u[0], self.ndstates, as_wide="x0"), x, self.falling, self.rising, self.T
+        )
 
 
 def _samples_at_start(first: Array, count: int, order: int) -> Array:

@@ -79,7 +79,7 @@ class SampleHold(Thresholded, ContinuousBlock):
 
     def _sample(self, t: float, x: Array) -> None:
         if self._mode > 0.5:
-            x[:] = ports.vector(self, 0, self.inport_values[0], self.nstates)
+            x[:] = ports.vector(self, 0, self.inport_values[0], self.nstates, as_wide="x0")
 
     def _sampled(self, t: float, x: Array, dx: Array, du: Sequence[Array]) -> Array:
         """Return the tangents of the sample."""

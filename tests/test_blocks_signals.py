@@ -502,6 +502,15 @@ def test_what_cannot_be_made_is_refused(make, kind, message):
         make(bd, bd.clock(0.1))
 
 
+@pytest.mark.parametrize("kind", ["DELAY", "BACKLASH", "RATELIMITER"])
+def test_a_signal_that_is_wider_than_x0_asks_for_another_x0(kind):
+    """The message said that the signal should be changed."""
+    bd = (sim := simulation("interpreted")).blockdiagram()
+    bd.connect(bd.CONSTANT([1.0, 2.0]), getattr(bd, kind)(bd.clock(0.1), name="late"))
+    with pytest.raises(CstormError, match="'u': expected 1 number, got 2; make x0 as wide as the signal"):
+        sim.run(bd, T=0.2)
+
+
 def test_sources_that_jump_too_often_for_a_run_are_refused():
     """A run declared their jumps one by one, without an end in sight."""
     for make in (lambda bd: bd.PULSE(period=1e-9), lambda bd: bd.WAVEFORM("square", freq=1e9)):

@@ -282,6 +282,17 @@ def test_rates_and_accelerations_come_from_a_spline():
     assert_close(found.base_values, true_values(found, truth), 1e-2)
 
 
+def test_the_spline_filters_as_much_as_the_noise_of_the_positions_asks():
+    """Of one control point for five rows 0.42 kg m² came out as −0.10."""
+    truth, rng, t = library.planar_2r(), np.random.default_rng(4), np.linspace(0.0, 6.0, 1200)
+    q, qd, qdd = cs.BSpline.uniform(rng.uniform(-1.5, 1.5, (12, 2)), duration=6.0, degree=5).evaluate(t)
+    log = {"t": t, "q": q + 2e-4 * rng.normal(size=q.shape), "tau": truth.inverse_dynamics(q, qd, qdd)}
+    found = cs.identify(truth, log, physical=False)
+    assert_close(found.base_values, true_values(found, truth), 5e-3)
+    fifth = cs.identify(truth, log, physical=False, control_points=240)
+    assert np.abs(fifth.base_values - true_values(fifth, truth)).max() > 0.3
+
+
 @pytest.mark.slow
 def test_a_log_is_a_frame_a_dict_or_several():
     truth = library.acrobot()  # whose shoulder has no motor
@@ -434,7 +445,8 @@ def test_rows_without_a_time_are_left_out_and_what_is_not_read_is_told(caplog):
     wrong = truth.with_parameters({"forearm.mass": 3.0})
     with caplog.at_level("INFO", logger="cstormpy"):
         found = cs.identify(wrong, log, "forearm.mass", missing="drop")
-    assert len(found.t) == 392 and abs(found.mechanism.link("forearm").mass - 1.25) < 1e-3
+    assert len(found.t) > 360 and np.isin(found.t, t[np.isfinite(log["t"])]).all()  # less those at the ends
+    assert abs(found.mechanism.link("forearm").mass - 1.25) < 1e-3
     assert "data: 'velocity' is not read; of a dict these are: q, qd, qdd, tau and t" in caplog.text
     log["rates"] = log.pop("velocity")
     cs.identify(wrong, log, "forearm.mass", missing="drop", signals={"qd": "rates"})

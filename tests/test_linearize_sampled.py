@@ -173,6 +173,18 @@ def test_a_delay_that_moves_between_ticks_is_refused():
         sim.linearize(bd, dt=0.1)
 
 
+def test_the_poles_of_delays_are_counted():
+    """Each of 150 poles at z = 0 had a line of its own."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    late, lag = bd.DELAY(bd.clock(0.1), samples=150, name="late"), bd.TRANSFERFN([-1.0], [1.0, 1.0], name="lag")
+    bd.connect(lag, late)
+    bd.connect(bd.CONSTANT(0.0, name="push"), lag)
+    lines = str(sim.linearize(bd, inputs=["push"], outputs=["late"], dt=0.1)).split("\n")
+    assert len(lines) == 5 and lines[-1].strip() == "... and 149 more, which are delays"
+    assert float(lines[2].split()[0]) == pytest.approx(math.exp(-0.1), abs=1e-5)
+
+
 def test_several_periods_are_a_power_of_one():
     """Also of inputs, which are held over all of them."""
     sim, bd = loop()

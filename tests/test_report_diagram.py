@@ -291,3 +291,16 @@ def test_a_linear_block_shows_its_equation():
     assert rows["motor"] == {"H": "10 / (s² + 10s)"} and rows["sampled"]["H"] == "z / (z − 0.5)"
     assert "H" not in rows["two"]
     assert rows["lag"]["A"] == "[[-1]]"
+
+
+def test_ports_are_not_listed_as_parameters():
+    """The list of blocks had "wrench = Plug/:Block.continuous('plant', ...", and "load" of a WRENCH."""
+    bd = cs.Simulation(progress=False, graphics=False).blockdiagram()
+    plant, push = bd.HYBRIDDYNAMICS("pendulum", wrench=True, name="plant"), bd.WRENCH("pendulum", name="push")
+    bd.connect(bd.CONSTANT(0.0), plant.tau)
+    bd.connect(bd.CONSTANT(np.zeros(6)), push)
+    bd.connect(push, plant.wrench)
+    rows = {name: dict(found) for name, _, found in block_rows(bd)}
+    assert "wrench" not in rows["plant"] and not any(
+        "Plug" in said for said in {**rows["plant"], **rows["push"]}.values()
+    )

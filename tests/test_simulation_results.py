@@ -87,6 +87,8 @@ def test_states_are_watched_as_they_are(sim):
         sim.run(bd, 0.1, watch=["plant.elbo.q"])
     with pytest.raises(cs.UnknownName, match=r"outputs: 'plant.elbow.q' is no output; there is plant.q$"):
         sim.linearize(bd, outputs=["plant.elbow.q"])
+    with pytest.raises(cs.UnknownName, match=r"outputs: 'plant.q\[1\]' is one number of an output, .*: 'plant.q'$"):
+        sim.linearize(bd, outputs=["plant.q[1]"])  # said that there is no block 'plant.q'
     with pytest.raises(cs.UnknownName, match=r"cost: 'plant.elbo.q' is no output; .* the states plant.shoulder.q"):
         sim.gradient(bd, "plant.elbo.q", ["plant.forearm.mass"], T=0.1)
     names = ["plant.elbow.q"]
@@ -449,6 +451,16 @@ def test_the_result_is_the_structure_of_bdsim(sim):
     assert "ndarray" in text and ".status" not in text
     assert (result.status, result.message) == ("finished", "reached the end")
     assert json.dumps(result.state.continuous)
+
+
+def test_the_names_of_many_states_are_not_all_printed(sim):
+    """A delay of 140 samples filled the screen with theirs."""
+    bd = sim.blockdiagram()
+    delay = bd.DELAY(bd.clock(1000, "Hz", name="ticks"), samples=140, name="delay")
+    bd.connect(bd.CONSTANT(1.0), delay)
+    text = str(sim.run(bd, 0.01))
+    assert max(map(len, text.split("\n"))) < 300
+    assert "['delay:X_0', 'delay:X_1'," in text and "…, 'delay:X_139'] (list)" in text
 
 
 def test_poses_and_texts_can_be_watched_but_not_tabled(sim, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from random_mechanisms import any_tree, random_mechanism
 
 from cstormpy.errors import ShapeError
-from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw, library, skeleton
+from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw, Shape, Spherical, library, skeleton
 
 
 def at(z):
@@ -99,6 +99,14 @@ def test_massless_links_and_links_without_length():
     nothing = skeleton(Mechanism([Link("point", None, Revolute((0, 0, 1)))]))
     assert nothing.reach == 1.0
     assert nothing.place(nothing.poses([0.4])).points().shape == (2, 3)
+
+
+def test_a_link_with_shapes_ends_where_they_do():
+    """The trail of a load on a rope was drawn as far below the load as the rope is long."""
+    ball, rod = Shape("sphere", 0.1, (0, 0, -1.0)), Shape("capsule", (0.01, 2.0), (0, 0, -1.0))
+    for shapes, end in (((), -2.0), ((ball,), -1.1), ((ball, rod), -2.0)):
+        bones = skeleton(Mechanism([Link("load", None, Spherical(), mass=1.0, com=(0, 0, -1.0), shapes=shapes)]))
+        np.testing.assert_allclose(bones.tips[0][1], [0, 0, end], atol=1e-12)
 
 
 def test_branches_are_drawn_each():

@@ -137,6 +137,8 @@ def test_few_values_have_their_ticks():
     plane = made(lambda x, y: x + y, {"x": [1.0, 2.0], "y": [0.0, 1.0, 10.0, 100.0]}).plot().axes[0]
     plane.figure.canvas.draw()
     assert [t.get_text() for t in plane.get_xticklabels()] == ["1", "2"]
+    dampers = made(lambda x: x, {"x": [500.0, 1000.0, 1500.0, 2500.0, 0.5]}).plot().axes[0]  # 1e+03 lay on 1.5e+03
+    assert [t.get_text() for t in dampers.get_xticklabels()][1:4] == ["1000", "1500", "2500"]
     assert len(plane.get_yticks()) > 4  # where labels would lie on each other the ticks are the usual ones
 
 

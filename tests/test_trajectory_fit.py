@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.interpolate import BSpline as SciPySpline
 from scipy.interpolate import make_interp_spline, make_lsq_spline
 
-from cstormpy.errors import CstormError
+from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.trajectory import BSpline, EndConditions, cubic, fitting, minimum_jerk, quintic, septic
 
 DEGREES = range(1, 8)
@@ -123,6 +124,20 @@ def test_fit_equals_scipy_with_weights():
     shuffled = rng.permutation(200)
     other = BSpline.fit(times[shuffled], values[shuffled], knots=curve.knots, weights=weights[shuffled])
     np.testing.assert_allclose(other.control_points, curve.control_points, rtol=0, atol=1e-12)
+
+
+def test_long_logs_are_fitted_by_bands():
+    """12000 rows took 45 s as a full matrix, and 120000 all memory."""
+    rng, times = np.random.default_rng(5), np.linspace(0.0, 10.0, 12_000)
+    values, weights = rng.standard_normal((12_000, 2)), rng.uniform(0.1, 2.0, 12_000)
+    curve = BSpline.fit(times, values, 2400, degree=5, weights=weights)
+    witness = make_lsq_spline(times, values, curve.knots, k=5, w=np.sqrt(weights))
+    np.testing.assert_allclose(curve.control_points, witness.c, rtol=0, atol=1e-10)
+    some = times[::10][(times[::10] < 4.0) | (times[::10] > 5.0)]
+    knots = BSpline.fit(times, values, 240, degree=5).knots
+    rank = np.linalg.matrix_rank(SciPySpline.design_matrix(some, knots, 5).toarray())
+    with pytest.raises(InvalidValue, match=f"the data determine {rank} of 240 free control points"):
+        BSpline.fit(some, np.ones((len(some), 1)), 240, degree=5)
 
 
 def test_fit_under_conditions_is_the_best_that_meets_them():

@@ -125,7 +125,10 @@ class TestWriting:
             (Planar([(1, 0, 0), (1e-8, 1, 0)], name="j"), "joint 'j': axes: must be perpendicular in a URDF"),
             (Revolute((0, 0, 1), armature=0.1, name="j"), "joint 'j': has armature 0.1, which a URDF has no place for"),
             (Revolute((0, 0, 1), stiffness=2, name="j"), "joint 'j': has stiffness 2"),
-            (Revolute((0, 0, 1), friction=2, friction_velocity=1, name="j"), "joint 'j': friction_velocity"),
+            (
+                Revolute((0, 0, 1), friction=2, friction_velocity=1, name="j"),
+                "joint 'j': friction_velocity: a URDF has no place for 1; mech.with_parameters({'j.friction",
+            ),
             (Revolute((0, 0, 1), limits=Limits(torque=(-1, 2)), name="j"), "joint 'j': torque limits: a URDF has symm"),
         ],
     )

@@ -17,6 +17,7 @@ from cstormpy.identification.base_parameters import regrouped
 from cstormpy.identification.consistency import is_possible, nearest_fit
 from cstormpy.identification.equations import equations_of, told
 from cstormpy.identification.log import Log, read_logs
+from cstormpy.identification.offsets import KINDS, Eliminated, offset_columns
 from cstormpy.identification.output_error import fit_output
 from cstormpy.identification.result import Identification, OutputIdentification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
@@ -56,6 +57,7 @@ def identify(
     horizon: int | None = None,
     max_step: float | None = None,
     held: bool = False,
+    offsets: str = "none",
 ) -> Identification | OutputIdentification:
     """Return the parameters of a mechanism that explain a log best, and how well they are known.
 
@@ -94,7 +96,9 @@ def identify(
         negative. "auto" is True where the plain solution is impossible, and else changes nothing. With "output" masses
         are positive and damping and the like not negative in any case.
     control_points : int, optional
-        Of the spline that is fitted to each log; a fifth of its rows unless said. Fewer filter more.
+        Of the spline that is fitted to each log; unless said a fifth of its rows, or a half, a fourth, … of these:
+        what filters best by generalised cross-validation. Fewer filter more. Rows within two of its segments from an
+        end, where its derivatives are uncertain, are left out.
     missing : {"refuse", "drop"}
         What is done about rows that are not finite. With "output" the torques of rows stay whose motion, or that of
         some joints, is not.
@@ -109,6 +113,9 @@ def identify(
     held : bool, optional
         Whether the torques of each row were held until the next, as those of a sampled controller are, rather than
         linear between rows.
+    offsets : {"none", "constant", "linear"}
+        Whether the logged torque of each motor, in each log, has an offset that is found too, or one that drifts. With
+        "inverse" alone; a constant one is like the Coulomb friction of a joint that always moves one way.
 
     Returns
     -------
@@ -139,9 +146,12 @@ def identify(
     mech = as_mechanism(mech)
     physical = one_of(physical, "physical", ("auto", True, False))
     held = one_of(held, "held", (False, True))
+    option(offsets, "offsets", tuple(KINDS))
     if control_points is not None:
         control_points = whole_number(control_points, "control_points", 1, 10**9)
     if option(form, "form", ("inverse", "output")) == "output":
+        if offsets != "none":
+            raise InvalidValue("offsets: are found with form='inverse'; this form takes the torques as they are")
         how = horizon, max_step, physical, held
         return _by_output(mech, data, parameters, signals, wrench, control_points, missing, *how)
     for name, given in (("horizon", horizon), ("max_step", max_step)):
@@ -155,10 +165,11 @@ def identify(
         motion = closed_motion(mech, *motion, advice=_advice(log))
     structure = regrouped(mech, unknowns)
     equations = equations_of(mech, motion[0])
-    if equations.count < len(structure) + 1:
-        raise InvalidValue(
-            f"data: {equations.text} are {equations.count} equations, too few for {len(structure)} base parameters"
-        )
+    shifts = offset_columns(mech, log, offsets)
+    count = shifts.shape[2]
+    if equations.count < len(structure) + count + 1:
+        asked = f"{len(structure)} base parameters{f' and {count} offsets' if count else ''}"
+        raise InvalidValue(f"data: {equations.text} are {equations.count} equations, too few for {asked}")
     known = unknowns.values / unknowns.sizes
     W = torque_rates(mech.tree, unknowns.parts, *motion) * unknowns.sizes
     left = log.tau - mech.tree.inverse_dynamics(*motion, _loads(wrench, log)) + W @ known
@@ -166,10 +177,13 @@ def identify(
     quiet = QUIET * sigma * max(float(np.abs(equations.reduced(left)).max()), 1e-300)
     parts, plain = known, True
     for fit in range(FITS):
-        weighed = equations.weighed(np.concatenate([W, left[..., None]], axis=-1), sigma)
-        parts, plain, R = _solved(weighed, unknowns, known, physical)
-        residual = left - W @ parts
-        sigma_found = equations.noise(residual, sigma, weighed[..., :-1] @ _independent(R)[0])
+        weighed = equations.weighed(np.concatenate([shifts, W, left[..., None]], axis=-1), sigma)
+        rest = Eliminated.of(weighed, count)
+        parts, plain, R = _solved(rest.equations, unknowns, known, physical)
+        shift = shifts @ rest.amounts(parts)
+        residual = left - W @ parts - shift
+        acts = np.concatenate([rest.equations[..., :-1] @ _independent(R)[0], rest.basis], axis=-1)
+        sigma_found = equations.noise(residual, sigma, acts)
         before, sigma = sigma, np.maximum(sigma_found, quiet)
         # of so few rows one joint's could be met exactly, and would count for ever more
         if fit and (len(log.q) <= len(structure) or np.all(np.abs(sigma - before) <= SETTLED * before)):
@@ -178,8 +192,9 @@ def identify(
     missed = equations.missed(residual, sigma)
     # what is left as it was given, to the last digit
     values = np.where(parts == known, unknowns.values, parts * unknowns.sizes)
+    spare = equations.count - count
     return Identification(
-        mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain, equations.count
+        mech, unknowns, values, structure, base, covariance, log, missed, sigma_found, plain, spare, shift
     )
 
 

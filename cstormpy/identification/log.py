@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 QUANTITIES = ("q", "qd", "qdd", "tau")
-#: Control points per sample of the spline that filters, unless said.
+#: Most control points per sample of the spline that filters, unless said.
 SHARE = 0.2
+#: Fewer are no longer tried where the score is worse than the best by this [nats].
+_WORSE = 2.0
+#: So many of its segments at either end are left out where there are more than so many.
+_OFF, _SEGMENTS = 2, 20
 #: Its degree: the acceleration is then cubic.
 DEGREE = 5
 #: The least rows of a log whose motion is simulated.
@@ -137,7 +141,11 @@ def _read(
         if points is not None and len(parts) > 1:
             points = max(DEGREE + 1, round(points * len(at) / whole))
         _fill(mech, part, what)
-        _differentiate(part, None if t is None else part["t"], points, what)
+        spline = _differentiate(part, None if t is None else part["t"], points, what)
+        if spline is not None and not simulated:
+            inner = _inside(spline, part["t"])
+            keep[at[~inner]] = False
+            part = {name: array[inner] for name, array in part.items()}
         found_parts.append(part)
     if not found_parts:
         raise InvalidValue(
@@ -351,10 +359,10 @@ def _fill(mech: Mechanism, rows: dict[str, Array], what: str) -> None:
                 rows[name][:, j] = np.interp(rows["t"], rows["t"][seen], column[seen])
 
 
-def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int | None, what: str) -> None:
-    """Fill in rates and accelerations that were not logged."""
+def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int | None, what: str) -> BSpline | None:
+    """Fill in rates and accelerations that were not logged, and return the spline that they come from."""
     if "qd" in rows and "qdd" in rows:
-        return
+        return None
     lacking = "qd" if "qd" not in rows else "qdd"
     if t is None:
         raise UnknownName(f"{what}: has no {lacking} and no t to differentiate by; give the times 't'")
@@ -362,9 +370,38 @@ def _differentiate(rows: dict[str, Array], t: Array | None, control_points: int 
     points = max(DEGREE + 1, round(SHARE * count)) if control_points is None else control_points
     if count <= points:
         raise InvalidValue(f"{what}: {count} rows are too few for a spline of {points} control points")
-    fit: Sequence[Array] = (rows["q"],) if lacking == "qd" else (rows["q"], rows["qd"])
-    spline = BSpline.fit(t, fit[-1], points, degree=DEGREE)
+    values = rows["q"] if lacking == "qd" else rows["qd"]
+    spline = BSpline.fit(t, values, points, degree=DEGREE) if control_points else _validated(t, values, points)
     if lacking == "qd":
         rows["q"], rows["qd"], rows["qdd"] = spline.evaluate(t, 2)
     else:
         rows["qdd"] = spline.rate(t)
+    return spline
+
+
+def _inside(spline: BSpline, t: Array) -> NDArray[np.bool_]:
+    """Return which times are off the ends of a spline, where data on one side alone leave its derivatives uncertain."""
+    breaks = np.unique(spline.knots)
+    if len(breaks) <= _SEGMENTS:
+        return np.ones(len(t), dtype=bool)
+    return (t >= breaks[_OFF]) & (t <= breaks[-1 - _OFF])
+
+
+def _validated(t: Array, values: Array, most: int) -> BSpline:
+    """Return the spline of `most` control points, or of a half, a fourth, … of them, that filters best.
+
+    By the sum over the joints of ln(N RSS / (N − m)²), the generalised cross-validation of Craven and Wahba 1979.
+    """
+    count, best, found = len(t), np.inf, None
+    least = count * (np.finfo(float).eps * (np.abs(values).max(axis=0) + np.finfo(float).tiny)) ** 2
+    while most > DEGREE:
+        spline = BSpline.fit(t, values, most, degree=DEGREE)
+        left = ((spline(t) - values) ** 2).sum(axis=0)
+        score = float(np.log(np.maximum(left, least) * count / (count - most) ** 2).sum())
+        if found is None or score < best:
+            best, found = score, spline
+        elif score > best + _WORSE:
+            break
+        most //= 2
+    assert found is not None
+    return found

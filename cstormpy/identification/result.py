@@ -57,6 +57,8 @@ class Identification:
         found.
     timed : bool
         Whether the log has times.
+    offsets : ndarray, (N, n)
+        What the logged torques have beside those of the mechanism, constant or linear in time; zeros unless asked for.
     residuals : ndarray, (N, n)
         Their difference; of a closed mechanism the least, measured by the noise, with which the motors make the motion.
     noise : ndarray, (n,)
@@ -79,7 +81,9 @@ class Identification:
         noise: Array,
         plain: bool,
         equations: int,
+        offsets: Array,
     ) -> None:
+        self.offsets = offsets
         self._given, self._unknowns, self._determined = given, unknowns, determined
         self.names, self.values, self.base, self.plain = unknowns.names, values, base, plain
         self.base_values = base.matrix @ values
@@ -155,6 +159,10 @@ class Identification:
             return []
         parts = [f"{self._given.names[k]} {100.0 * self.misfit[k]:.2g} %" for k in motors]
         lines = [f"left of the torques: {', '.join(parts)}"]
+        if self.offsets.any():
+            ends = ((self._given.names[k], *self.offsets[:, k][[0, -1]]) for k in motors)
+            said = (f"{name} {a:.4g}" + f" to {b:.4g}" * bool(a != b) for name, a, b in ends)
+            lines.append(f"offsets of the torques: {', '.join(said)}")
         if self.misfit[motors].max() > _MUCH:
             hint = "signs, units and order of the logged columns, and what the mechanism does not model"
             fast = "; a motion too fast for the spline that was fitted to it wants more control_points="

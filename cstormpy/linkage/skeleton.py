@@ -3,8 +3,8 @@
 A link is drawn as lines from its joint to the joints of its children and to where loops hold it. One that has neither
 is drawn to its frame where that lies off the joint (as Denavit-Hartenberg frames do), or else to twice its centre of
 mass, where a uniform rod would end; so is one whose lines all lie on its own axis, as the body between two wheels. A
-link that has shapes is drawn as these are. All is kept in the frames of the links, so that a drawing moves it by the
-links' poses alone.
+link that has shapes is drawn as these are, and ends where they do. All is kept in the frames of the links, so that a
+drawing moves it by the links' poses alone.
 """
 
 from __future__ import annotations
@@ -333,12 +333,17 @@ def _turns_unseen(link: Link, start: Array, children: list[Array], same: float) 
 
 
 def _end(link: Link, start: Array) -> Array:
-    """Return where a link that carries nothing ends: twice as far from the joint as its centre of mass."""
+    """Return where a link that carries nothing ends: twice as far from the joint as its centre of mass.
+
+    Shapes that do not reach so far end it.
+    """
     arm = link.com - start
     along = float(arm @ link.joint.direction)
     if np.linalg.norm(arm - along * link.joint.direction) < _ALONG * abs(along):
         arm = along * link.joint.direction
-    return np.asarray(start + 2.0 * arm)
+    corners = [shape.solid().corners for shape in link.shapes]
+    parts = ((np.concatenate(corners) - start) @ arm / (arm @ arm)) if corners and np.any(arm) else np.zeros(0)
+    return np.asarray(start + (np.clip(parts.max(), 0.0, 2.0) if parts.size else 2.0) * arm)
 
 
 def _stroke(joint: Joint) -> tuple[float, float] | None:

@@ -114,8 +114,12 @@ def _refuse_terms(joint: OneDofJoint, name: str) -> None:
                 f"joint {name!r}: has {key} {getattr(joint, key):g}, which a URDF has no place for; "
                 f"mech.with_parameters({{'{name}.{key}': 0}}) leaves it out"
             )
-    if joint.friction and joint.friction_velocity != OneDofJoint.own_torque["friction_velocity"]:
-        raise InvalidValue(f"joint {name!r}: friction_velocity: a URDF has no place for {joint.friction_velocity:g}")
+    usual = OneDofJoint.own_torque["friction_velocity"]
+    if joint.friction and joint.friction_velocity != usual:
+        raise InvalidValue(
+            f"joint {name!r}: friction_velocity: a URDF has no place for {joint.friction_velocity:g}; "
+            f"mech.with_parameters({{'{name}.friction_velocity': {usual:g}}}) takes the usual one; JSON keeps yours"
+        )
     limits = joint.limits or Limits()
     for key, pair in (("velocity", limits.velocity), ("torque", limits.torque)):
         if pair is not None and (pair[0] != -pair[1] or pair[1] == 0.0):

@@ -54,11 +54,11 @@ def read_state(mech: Mechanism, value: Any, what: str) -> State:
         if isinstance(value, str):
             raise InvalidType(f"{what}: expected a posture, a tuple (q, qd) or a mapping, got the text {value!r}")
         if isinstance(value, Mapping):
-            known = {*mech.names, *(link.joint_name for link in mech.links if link.joint.dof)}
+            known = dict.fromkeys([*(link.joint_name for link in mech.links if link.joint.dof), *mech.names])
             for name in value:
                 if name not in known and name not in NAMES:
-                    raise unknown_name(f"{what}: joint", name, (*mech.names, *NAMES))
-            if not known.issuperset(value):
+                    raise unknown_name(f"{what}: joint", name, (*known, *NAMES))
+            if not set(known).issuperset(value):
                 raise InvalidValue(f"{what}: give joints by their names, or 'q', 'qd' and 'qdd', not both")
         q = targets_of(mech, value, what)
         return State(np.array([q, np.where(np.isnan(q), np.nan, 0.0), np.full(mech.n, np.nan)]))

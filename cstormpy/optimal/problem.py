@@ -151,7 +151,8 @@ class Problem(metaclass=ArgumentNames):
         are to be all the time; as many as the accelerations have control points unless given.
     guess : BSpline, array_like or None, optional
         Where the search begins: a motion of the joints on splines or of all joints, or control points; a cubic from
-        the start to the end unless given. Joints on splines of torque take the torques that make a motion of all.
+        the start to the end, and torques that hold these, unless given. Joints on splines of torque take the torques
+        that make a motion of all.
     spread : float, optional
         Size [rad or m] of what random starts add to the guess; 3 rad, three lengths of the mechanism, or
         the characteristic torque, unless given.

@@ -80,18 +80,26 @@ SPREAD = 3.0
 def guessed_points(problem: Problem) -> Array:
     """Return the control points (m, width) of the cubic from the start to the end, at rest at both.
 
-    A joint that is free at one end stays where it is at the other; at zero if both are free. Torques are zero. Of a
-    mechanism with loops it is the closed motion nearest to that.
+    A joint that is free at one end stays where it is at the other; at zero if both are free. Torques go from those that
+    hold the start to those that hold the end; with loops they are zero, and the motion is the nearest closed one.
     """
     if problem.mech.loops and problem.inverse and problem.freedoms is None:
         return closed_points(problem)
-    first, last = problem.start.q[problem.driven], problem.end.q[problem.driven]
+    first, last = problem.start.q, problem.end.q
     first, last = np.where(np.isnan(first), last, first), np.where(np.isnan(last), first, last)
+    ends = np.nan_to_num(np.stack([first, last]))
     if not problem.inverse:
-        moved = problem.mech.active_mask[problem.driven]
-        first, last = np.where(moved, first, 0.0), np.where(moved, last, 0.0)
+        ends = np.where(problem.mech.active_mask, ends, _holding(problem, ends))
     m = len(problem.knots) - problem.degree - 1
-    return followed(cubic(np.nan_to_num(first), np.nan_to_num(last), 1.0), problem, m)
+    return followed(cubic(*ends[:, problem.driven], 1.0), problem, m)
+
+
+def _holding(problem: Problem, q: Array) -> Array:
+    """Return the torques (N, n) that hold postures, without loops."""
+    if problem.mech.loops:
+        return np.zeros_like(q)
+    nothing, loads = np.zeros_like(q), [load for _, load in problem.loads]
+    return problem.guessed_mech.inverse_dynamics(q, nothing, nothing, wrench=loads)
 
 
 def random_points(problem: Problem, rng: np.random.Generator) -> Array:

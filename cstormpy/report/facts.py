@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from bdsim.components import Clock
+from bdsim.components import Clock, Plug
 
 from cstormpy.measures import MeasureTable
 from cstormpy.report.data import held_traces, panes_of
@@ -154,7 +154,10 @@ def block_rows(bd: Any) -> list[tuple[str, str, Rows]]:
         names += [name for name in tunable if name not in names and name not in _HIDDEN]
         found: Rows = []
         for name in names:
-            value = next((v for v in (_quiet(block, key) for key in (name, f"_{name}")) if v is not None), None)
+            given = (_quiet(block, key) for key in (name, f"_{name}"))
+            value = next(
+                (v for v in given if v is not None and not isinstance(v, Plug)), None
+            )  # a port may be called so
             if value is not None and not inspect.ismethod(value) and not _is_dull(known.get(name), value, node.role):
                 found.append((name, shown(value)))
         if "num" in known and "num" not in dict(found) and (fraction := transfer_function(node)) is not None:

@@ -168,6 +168,11 @@ def _by_name(bd: Any, text: str, what: str) -> list[Signal]:
 
 def _refuse_coordinate(bd: Any, text: str, what: str) -> None:
     """Refuse one number of an output, as "plant.elbow.q" is of the output q, or what is meant for one."""
+    whole, bracket, _ = text.partition("[")
+    before, _, port = whole.rpartition(".")
+    block = named_blocks(bd).get(before)
+    if bracket and block is not None and port in (_outside(block)[1] or []):
+        raise UnknownName(f"{what}: {text!r} is one number of an output, which goes as a whole: {whole!r}")
     before, _, port = text.rpartition(".")
     for name, block in named_blocks(bd).items():
         if before.startswith(f"{name}.") and port in (_outside(block)[1] or []):

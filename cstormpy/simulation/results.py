@@ -115,6 +115,18 @@ else:
 __all__ = ["Recorded", "Result", "read"]
 
 
+#: A list of names that is longer is cut where a result is printed [characters].
+_LONG = 1000
+
+
+def _shortened(line: str) -> str:
+    """Return a line of bdsim's text of a result, with the middle of a long list of names left out."""
+    if len(line) <= _LONG or not line.endswith("] (list)"):
+        return line
+    names = line[: _LONG // 2].rsplit(",", 1)[0]
+    return f"{names}, …, {line.rsplit(',', 1)[1].strip()}"
+
+
 class Result(RunData, BDStruct):
     """The outcome of a run: bdsim's structure with t, x, xnames, y, ynames, and how the run ended.
 
@@ -173,7 +185,7 @@ class Result(RunData, BDStruct):
     def __str__(self) -> str:
         """Return how the run ended, and its parts line by line."""
         self._read = True
-        parts = str(super().__str__())
+        parts = "\n".join(map(_shortened, str(super().__str__()).split("\n")))
         return f"{self._ending()}\n{parts}" if ".status" in self.data else parts
 
     def _ending(self) -> str:

@@ -22,6 +22,12 @@ from cstormpy.trajectory.knots import check_degree
 DENSE = 64
 """Up to that many unknowns the interpolation equations are solved as a full matrix, which spares importing scipy."""
 
+FULL, LARGEST = 100_000, 20_000_000
+"""Entries up to which a fit is solved as a full matrix, and up to which it is where its bands are nearly singular."""
+
+_SINGULAR, _REFINEMENTS = 1e-10, 2
+"""Ratio of the squared pivots below which they are, and corrections that make up for the squared condition."""
+
 
 def samples(times: ArrayLike, values: ArrayLike, *, rising: bool) -> tuple[Array, Array]:
     """Return times (N,) and values (N, n) as arrays that belong together."""
@@ -135,25 +141,87 @@ def fit_points(
     outside = np.flatnonzero((times < start) | (times > stop))
     if outside.size:
         raise InvalidValue(f"times: {times[outside[0]]:g} is outside of the curve's interval [{start:g}, {stop:g}]")
-    root = np.sqrt(_weights(weights, times.size))[:, None]
+    w, m = _weights(weights, times.size), knots.size - degree - 1
     span = spans(knots, (start, stop), times)
-    full = np.zeros((times.size, knots.size - degree - 1))
-    columns = (span - degree)[:, None] + np.arange(degree + 1)
-    np.put_along_axis(full, columns, local_basis(knots, degree, span, times, 0), axis=1)
+    basis = local_basis(knots, degree, span, times, 0)
     ends_map = ControlPointMap(knots, degree, values.shape[1], stop - start, ends)
+    if times.size * m > FULL and not any(len(group.fixed) for group in ends_map.groups):
+        banded = _fit_banded(span - degree, basis, w, values, m)
+        if banded is not None:
+            return banded
+    root = np.sqrt(w)[:, None]
+    full = np.zeros((times.size, m))
+    np.put_along_axis(full, (span - degree)[:, None] + np.arange(degree + 1), basis, axis=1)
     points = ends_map.offset
     for group in ends_map.groups:
         design = full[:, group.free] - full[:, group.fixed] @ group.coupling
         rest = values[:, group.joints] - full[:, group.fixed] @ points[np.ix_(group.fixed, group.joints)]
         free, _, rank, _ = np.linalg.lstsq(root * design, root * rest, rcond=None)
         if rank < len(group.free):
-            raise InvalidValue(
-                f"times: the data determine {rank} of {len(group.free)} free control points; every stretch of "
-                f"{degree + 1} segments needs a time of its own: take fewer control points or more data"
-            )
+            raise _undetermined(rank, len(group.free), degree)
         points[np.ix_(group.free, group.joints)] = free
         points[np.ix_(group.fixed, group.joints)] -= group.coupling @ free
     return points
+
+
+def _fit_banded(first: NDArray[np.intp], basis: Array, w: Array, values: Array, m: int) -> Array | None:
+    """Return the control points of least squares by the banded normal equations; None where a full matrix does better.
+
+    `first` is the first control point that each row of `basis` (N, degree + 1) weighs.
+    """
+    from scipy.linalg import cho_solve_banded, cholesky_banded
+
+    degree = basis.shape[1] - 1
+
+    def spread(rows: Array) -> Array:
+        """Return Bᵀ W times rows (N, n), of the basis B."""
+        total = np.zeros((m, rows.shape[1]))
+        for a in range(degree + 1):
+            for j, column in enumerate(rows.T):
+                total[:, j] += np.bincount(first + a, w * basis[:, a] * column, m)
+        return total
+
+    band = np.zeros((degree + 1, m))
+    for a in range(degree + 1):
+        for b in range(a, degree + 1):
+            band[degree - (b - a)] += np.bincount(first + b, w * basis[:, a] * basis[:, b], m)
+    try:
+        factor = cholesky_banded(band)
+        good = (factor[-1].min() / factor[-1].max()) ** 2 > _SINGULAR
+    except np.linalg.LinAlgError:
+        good = False
+    if not good:
+        rank = _structural_rank(first, basis, w)
+        if rank < m:
+            raise _undetermined(rank, m, degree)
+        if len(values) * m <= LARGEST:
+            return None
+    points = np.zeros((m, values.shape[1]))
+    for _ in range(1 + _REFINEMENTS):
+        met = np.einsum("ka,kaj->kj", basis, points[first[:, None] + np.arange(degree + 1)])
+        points += cho_solve_banded((factor, False), spread(values - met))
+    return points
+
+
+def _structural_rank(first: NDArray[np.intp], basis: Array, w: Array) -> int:
+    """Return how many control points have a time of their own where they act (Schoenberg and Whitney 1953)."""
+    acts = (basis > 0.0) & (w > 0.0)[:, None]
+    rows = acts.any(axis=1)
+    low = (first + acts.argmax(axis=1))[rows]
+    high = (first + basis.shape[1] - 1 - acts[:, ::-1].argmax(axis=1))[rows]
+    rank, free = 0, 0
+    for k in np.lexsort((high, low)):
+        free = max(free, int(low[k]))
+        if free <= high[k]:
+            rank, free = rank + 1, free + 1
+    return rank
+
+
+def _undetermined(rank: int, count: int, degree: int) -> InvalidValue:
+    return InvalidValue(
+        f"times: the data determine {rank} of {count} free control points; every stretch of {degree + 1} segments "
+        f"needs a time of its own: take fewer control points or more data"
+    )
 
 
 def _weights(weights: ArrayLike | None, count: int) -> Array:

@@ -240,6 +240,9 @@ class LinearModel:
         lines = [f"{kind} at t = {self.t:g}: {size}", f"        pole {plane}           damping   frequency [rad/s]"]
         for pole, zeta, omega in zip(self.poles, self.damping, self.frequency, strict=True):
             lines.append(f"{pole.real:12.5g} {pole.imag:+12.5g}j {zeta:10.4f} {omega:12.5g}")
+        if (delays := int((self.poles == 0.0).sum())) > MOST_EQUAL and self.dt is not None:
+            first = len(lines) - len(self.poles) + int(np.argmax(self.poles == 0.0))
+            lines[first + 1 : first + delays] = [f"{'':12} ... and {delays - 1} more, which are delays"]
         if self.held:
             lines.append(f"held, because they are sampled: {', '.join(self.held)}")
         if self.differenced:
@@ -247,6 +250,8 @@ class LinearModel:
         return "\n".join(lines)
 
 
+#: So many poles at z = 0 are printed one by one.
+MOST_EQUAL = 4
 #: A pole slower than this part of the fastest one is what roundings make of two integrators.
 SLOW = 1e-7
 #: So many roundings may stand in one entry of a matrix that comes of a diagram, and in all of it.

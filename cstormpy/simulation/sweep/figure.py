@@ -141,7 +141,9 @@ def _shorts(values: Any) -> list[str]:
 def _short(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         return f"[{', '.join(map(_short, value))}]"
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else called(value) or str(value)
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e5 else f"{value:.4g}"
+    return called(value) or str(value)
 
 
 def _lines(plot: Axes, sweep: Sweep, axis: str, columns: Array, names: list[str]) -> None:
@@ -199,7 +201,7 @@ def _scale(plot: Axes, side: Any, values: NDArray[Any]) -> None:
         plot.set(**{f"{side.axis_name}scale": "log"})
     apart = by_factor or np.diff(ordered).min(initial=np.inf) * TICKS >= np.ptp(ordered)
     if len(ordered) <= TICKS and apart:
-        side.set_ticks(values, [f"{v:.3g}" for v in values])
+        side.set_ticks(values, [_short(float(v)) for v in values])
         side.set_ticks([], minor=True)
 
 

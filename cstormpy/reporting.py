@@ -53,7 +53,7 @@ def called(value: object) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def told_apart(texts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+def told_apart(texts: Sequence[Any], values: Iterable[Any]) -> list[Any]:
     """Return how values are shown, with a number behind what is cut, or a function's name, where another has the same.
 
     >>> told_apart(["notice", "0.3", "notice"], [notice, 0.3, lambda: None]), told_apart(["a…", "a…"], ["ab", "ac"])

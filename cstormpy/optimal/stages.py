@@ -91,7 +91,8 @@ def guessed_points(problem: Problem) -> Array:
     if not problem.inverse:
         ends = np.where(problem.mech.active_mask, ends, _holding(problem, ends))
     m = len(problem.knots) - problem.degree - 1
-    return followed(cubic(*ends[:, problem.driven], 1.0), problem, m)
+    first, last = ends[:, problem.driven]
+    return followed(cubic(first, last, 1.0), problem, m)
 
 
 def _holding(problem: Problem, q: Array) -> Array:

@@ -158,7 +158,7 @@ def fit_points(
         rest = values[:, group.joints] - full[:, group.fixed] @ points[np.ix_(group.fixed, group.joints)]
         free, _, rank, _ = np.linalg.lstsq(root * design, root * rest, rcond=None)
         if rank < len(group.free):
-            raise _undetermined(rank, len(group.free), degree)
+            raise _undetermined(int(rank), len(group.free), degree)
         points[np.ix_(group.free, group.joints)] = free
         points[np.ix_(group.fixed, group.joints)] -= group.coupling @ free
     return points

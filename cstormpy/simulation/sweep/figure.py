@@ -142,7 +142,8 @@ def _short(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         return f"[{', '.join(map(_short, value))}]"
     if isinstance(value, (float, np.floating)):
-        return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e5 else f"{value:.4g}"
+        number = float(value)
+        return f"{number:.0f}" if number.is_integer() and abs(number) < 1e5 else f"{number:.4g}"
     return called(value) or str(value)
 
 

@@ -357,19 +357,41 @@ def test_an_integrator_narrower_than_its_signal(sim):
         sim.run(bd, 1.0)
 
 
-def test_an_exception_in_a_handler_of_events(sim):
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (lambda block, states: {}["missing"], "KeyError: 'missing'"),
+        (lambda block, states: None[0], "TypeError: 'NoneType' object is not subscriptable"),
+        (lambda block: None[0], "TypeError: 'NoneType' object is not subscriptable"),
+        (lambda block, states=None: states[0][0] + "", "KeyError: 0"),
+    ],
+)
+def test_an_exception_in_a_handler_of_events(sim, handler, said):
+    """bdsim calls one that raises a TypeError once more, without the states, and tells of that."""
     bd = sim.blockdiagram()
     x = ramp(bd)
     late = bd.FUNCTION(lambda x: x - 0.5)
     bd.connect(x, late)
-
-    def handler(block, states):
-        raise KeyError("missing")
-
     bd.connect(late, bd.EVENT("^", handler, name="event"))
     out = sim.run(bd, 1.0)
-    assert out.status == "failed" and "block 'event'" in out.message and "event handler" in out.message
+    where = f"(line {handler.__code__.co_firstlineno} of test_simulation_faults.py, in <lambda>)"
+    assert out.status == "failed" and "block 'event', event handler at t = 0.5" in out.message
+    assert f": {said} {where}" in out.message
     assert out.t[-1] == pytest.approx(0.5, abs=0.02)
+
+
+def test_what_fails_within_a_law_is_told_with_its_line(sim):
+    class Mistaken:
+        def torque(self, t, q, qd):
+            return q[7] if t > 0.1 else 0.0
+
+    bd = sim.blockdiagram()
+    plant, law = bd.HYBRIDDYNAMICS("acrobot"), bd.CONTROLLER("acrobot", Mistaken(), name="law")
+    bd.connect(plant.q, law[0])
+    bd.connect(plant.qd, law[1])
+    bd.connect(law.tau, plant.tau)
+    line = Mistaken.torque.__code__.co_firstlineno + 1
+    assert f"(line {line} of test_simulation_faults.py, in torque)" in sim.run(bd, 0.3).message
 
 
 @pytest.mark.parametrize("way", ["at", "observer", "post"])

@@ -4,7 +4,7 @@ LTI_SS and LTI_SS_S have a port for each input and output, but give all outputs 
 could run; they ask numbers for their shape, as in the ``LTI_SS(A=-2, B=1, C=-1)`` of their documentation. PID and PID_S
 leave out a limit that is a whole number or a list. FUNCTION takes no function of NumPy, nor one with defaults: it
 counts what these could take too as inputs. It takes whatever a function returns for a signal, None too, and hides what
-was wrong within one.
+was wrong within one. EVENT calls a function that raises a TypeError once more, without the states, and tells of that.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 from bdsim.blocks.continuous import LTI_SS
 from bdsim.blocks.functions import Function
 from bdsim.blocks.sampled import LTI_SS_S
+from bdsim.blocks.sinks import Event
 
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, InvalidValue, ShapeError, shown
@@ -44,6 +45,26 @@ def output_of(block: Any) -> Callable[..., Any]:
     if type(block).output is Function.output:
         return _FunctionOutputs(block)
     return method_of(block, "output")
+
+
+def handler_of(block: Any) -> Callable[..., None] | None:
+    """Return what a block, or a crossing of one of ours, does at its events, if anything."""
+    handler: Callable[..., None] | None = getattr(block, "event_handler", None) or getattr(block, "on_event", None)
+    if getattr(type(block), "event_handler", None) is Event.event_handler:
+        return functools.partial(_call_handler, block)
+    return handler
+
+
+def _call_handler(block: Any, t: float, x: Any, states: Any, simstate: Any = None) -> None:
+    """Call the function of an EVENT, with the states if it takes them."""
+    given = [block, states, *block.args]
+    try:
+        inspect.signature(block.func).bind(*given, **block.kwargs)
+    except TypeError:
+        del given[1]
+    except ValueError:  # one written in C may show no signature
+        pass
+    block.func(*given, **block.kwargs)
 
 
 def method_of(block: Any, name: str) -> Callable[..., Any]:

@@ -29,6 +29,7 @@ from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, s
 from cstormpy.simulation.holds import Hold, holds_of
 from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
+from cstormpy.simulation.surroundings import line_of_user
 from cstormpy.simulation.wiring import describe, input_name, output_name
 
 _FLOAT = np.dtype(float)
@@ -294,7 +295,7 @@ class Diagram:
             return BlockError(f"the diagram failed at t = {t:.9g}: {type(error).__name__}: {error}")
         if isinstance(error, DiagramError):
             return error
-        reason = reason_of(error) + _hint(b, what)
+        reason = f"{reason_of(error)}{line_of_user(error)}{_hint(b, what)}"
         given = ", ".join(
             f"{input_name_short(b, i)} = {_short(s.value)} from {self.source_of(b, i)}"
             for i, s in enumerate(b._inport_slots)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,11 +45,6 @@ class Event(tuple[float, str]):
     def __getnewargs__(self) -> tuple[float, str, str]:
         """Return what a copy is made of."""
         return self[0], self[1], self.what
-
-
-def handler_of(block: Any) -> Callable[..., None] | None:
-    """Return what a block, or a crossing of one of ours, does at its events, if anything."""
-    return getattr(block, "event_handler", None) or getattr(block, "on_event", None)
 
 
 def at_bounds(simstate: Any, x: Array, fired: list[int]) -> Array:

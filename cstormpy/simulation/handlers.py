@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from types import FunctionType, MethodType
 from typing import Any
 
+from cstormpy.simulation.bdsim_blocks import handler_of
 from cstormpy.simulation.compiled.side_effects import Reached
 from cstormpy.simulation.copies import blocks_read
-from cstormpy.simulation.events import handler_of
 
 
 def handling(blocks: Iterable[Any]) -> list[Any]:

@@ -19,6 +19,7 @@ from bdsim.run_sim import BDSimState
 
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError, reason_of
+from cstormpy.simulation.bdsim_blocks import handler_of
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
@@ -27,7 +28,6 @@ from cstormpy.simulation.events import (
     at_bounds,
     chatter_of,
     chatters_still,
-    handler_of,
     refuse_chatter,
     refuse_endless,
     states_left,

@@ -7,6 +7,7 @@ import dis
 import functools
 import os
 import sys
+import traceback
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -69,6 +70,15 @@ def has_own(value: Any) -> bool:
         return False
     module = str(type(value).__module__)
     return module.startswith("cstormpy.control") or is_of_user(module)
+
+
+def line_of_user(error: Exception) -> str:
+    """Return the innermost line of the user's in which an error came about, in brackets, or nothing."""
+    found, cause = "", error.__cause__ or error
+    for frame, line in traceback.walk_tb(cause.__traceback__):
+        if is_of_user(str(frame.f_globals.get("__name__"))):
+            found = f" (line {line} of {os.path.basename(frame.f_code.co_filename)}, in {frame.f_code.co_name})"
+    return found
 
 
 def is_of_user(module: str) -> bool:

@@ -8,7 +8,7 @@ import matplotlib
 import numpy as np
 import pytest
 from scipy.linalg import expm, solve_discrete_are
-from scipy.signal import cont2discrete
+from scipy.signal import cont2discrete, tf2ss
 
 import cstormpy as cs
 from cstormpy.errors import DiagramError, InvalidValue, NonFinite
@@ -249,6 +249,18 @@ def test_a_bode_plot_of_a_held_double_integrator_can_be_read():
     size, phase = (axis.lines[0].get_data() for axis in model.plot().axes)
     assert size[1].min() > -100.0
     np.testing.assert_allclose(phase[1], -180.0 - np.degrees(phase[0] * H / 2.0), atol=1e-6)
+    matplotlib.pyplot.close("all")
+
+
+def test_a_bode_plot_ends_where_rounding_begins():
+    """The response of one axle's wheel to the road at the other was noise at -250 dB, with a phase to and fro."""
+    model = LinearModel.of(*tf2ss([1.0] + 8 * [0.0], np.poly(8 * [-1.0])))
+    (w, size), (at, phase) = (axis.lines[0].get_data() for axis in model.plot().axes)
+    told = np.isfinite(size)
+    assert w[0] < 0.01 < at[0] and at[-1] == w[-1] and told.sum() == len(at)
+    np.testing.assert_allclose(size[told], 160.0 * np.log10(at / np.hypot(at, 1.0)), atol=3.0)
+    wanted = 720.0 - 8.0 * np.degrees(np.arctan(at))
+    assert np.abs((phase - wanted + 180.0) % 360.0 - 180.0).max() < 20.0
     matplotlib.pyplot.close("all")
 
 

@@ -137,6 +137,21 @@ def test_measures_of_coordinates_say_whose_they_are():
     assert list(found) == ["plant.q[0]", "plant.q[1]"]
 
 
+def test_an_estimate_says_whose_positions_and_rates_it_has():
+    """Its traces were "ekf.estimate[3]", without a unit."""
+    bd = (sim := cs.Simulation(live=False, progress=False)).blockdiagram()
+    cart = cs.library.cart_pole()
+    plant, found = bd.HYBRIDDYNAMICS(cart, name="plant"), bd.EKF(bd.clock(100, "Hz"), cart, name="ekf")
+    bd.connect(plant.q, found.measured)
+    bd.connect(bd.CONSTANT(0.0), plant.tau, found.tau)
+    bd.connect(found, bd.LIVESCOPE(name="scope"))
+    out = sim.run(bd, T=0.05, watch=["ekf"])
+    names = ["cart.q", "pole.q", "cart.qd", "pole.qd"]
+    assert out.captions()[0] == {f"ekf.estimate[{k}]": name for k, name in enumerate(names)}
+    assert [out.units[f"ekf.estimate[{k}]"] for k in range(4)] == ["m", "rad", "m/s", "rad/s"]
+    assert [trace.partition(" ")[0] for trace in out.panes[0].labels] == [f"ekf.{name}" for name in names]
+
+
 def test_a_signal_that_is_not_finite_has_no_measures():
     """A run that failed has a report too."""
     table = measures.MeasureTable([0.0, 1.0], {"x": [0.0, float("inf")], "y": [0.0, 2.0]}, {})

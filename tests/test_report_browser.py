@@ -242,6 +242,23 @@ def test_long_names_and_short_times_leave_their_numbers_whole(tmp_path):
     assert narrowest > 60 and beyond < 1e-6
 
 
+def test_times_of_events_stand_in_one_line(tmp_path):
+    """Beside what happened to a ball the unit stood below the number."""
+    sim = cs.Simulation(progress=False, graphics=False)
+    bd = sim.blockdiagram()
+    bd.connect(
+        bd.TIME(), bd.RELAY(1 / 3, 0.0, name="quad: a rotation vector gives way to the shorter one"), bd.INTEGRATOR()
+    )
+    page = report.html(bd, sim.run(bd, T=1.0, live=False))
+    script = """(() => {
+        const time = [...document.querySelectorAll(".columns th")].find((cell) => cell.textContent == "0.333333 s");
+        const range = document.createRange();
+        range.selectNodeContents(time);
+        return range.getClientRects().length;
+    })()"""
+    assert in_browser(tmp_path, page, script) == 1
+
+
 def test_a_notebooks_frame_works_by_itself(tmp_path):
     inner = report.inline(outcome(pane()))
     page = f"<!DOCTYPE html><html><body>{inner}</body></html>"

@@ -65,6 +65,17 @@ def test_a_file_of_others_has_its_signals_by_name(tmp_path):
         back.signal("")
 
 
+def test_empty_cells_of_a_log_are_what_was_not_measured(tmp_path):
+    """A log with missing samples was told to be no saved run: could not convert string to float."""
+    path = tmp_path / "log.csv"
+    path.write_text("t,q,tau\n0,1.5,2\n0.1,,3\n0.2, ,4\n0.3,1.8,\n")
+    np.testing.assert_array_equal(read(path).signal("q"), [1.5, np.nan, np.nan, 1.8])
+    np.testing.assert_array_equal(read(path).signal("tau"), [2.0, 3.0, 4.0, np.nan])
+    path.write_text("t,q,tau\n0,1.5,2\n0.1,none,3\n")
+    with pytest.raises(cs.FileFormatError, match="row 3, column 'q': expected a number, got 'none'"):
+        read(path)
+
+
 def test_what_can_not_be_saved(result, tmp_path):
     with pytest.raises(cs.InvalidValue, match=r"ends in \.npz, \.csv or \.mat"):
         result.save(tmp_path / "run.txt")

@@ -171,7 +171,7 @@ def _numbers(out: Any) -> str:
     events = facts.events(out)
     if events:
         rows = [(f"{t:.6g} s", name) for t, name in events[:_EVENTS_SHOWN]]
-        parts += f"<div><h3>Events</h3>{_table(rows)}{_more(len(events), _EVENTS_SHOWN)}</div>"
+        parts += f"<div class=events><h3>Events</h3>{_table(rows)}{_more(len(events), _EVENTS_SHOWN)}</div>"
     return _card("Numbers", f'<div class="columns">{parts}</div>')
 
 

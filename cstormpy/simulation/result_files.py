@@ -146,7 +146,22 @@ def _read_csv(path: Path) -> Content:
             raise FileFormatError(f"{path}: row {number} has {len(row)} cells, the first {len(rows[0])}")
     split = [_WITH_UNIT.match(cell) for cell in rows[0]]
     names = [cell if match is None else match["name"] for cell, match in zip(rows[0], split, strict=True)]
-    return names, np.array(rows[1:], dtype=float), ["" if match is None else match["unit"] for match in split], [], []
+    numbers = [[cell.strip() or "nan" for cell in row] for row in rows[1:]]  # of an empty cell nothing was measured
+    try:
+        data = np.array(numbers, dtype=float)
+    except ValueError:
+        at, k = next((at, k) for at, row in enumerate(numbers) for k, cell in enumerate(row) if not _is_number(cell))
+        shown = f"row {at + 2}, column {rows[0][k]!r}: expected a number, got {numbers[at][k]!r}"
+        raise FileFormatError(f"{path}: {shown}; numbers have a point, and cells a comma between them") from None
+    return names, data, ["" if match is None else match["unit"] for match in split], [], []
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_mat(path: Path) -> Content:

@@ -11,6 +11,8 @@ _RATES = {"q": "", "qd": "/s", "qdd": "/s²"}
 """The suffix of the unit of a coordinate."""
 _EFFORTS = ("tau", "torque", "g")
 _ENERGIES = ("kinetic", "potential", "total")
+_MOTION = "estimate"
+"""The port of all positions and rates, as an estimator gives them."""
 
 
 def mechanisms_of(blocks: Iterable[Any]) -> dict[Any, Any]:
@@ -55,6 +57,8 @@ def units_of_signal(signal: Signal, mech: Any, width: int) -> list[str]:
     port = signal.port_name
     if mech is not None and port in _ENERGIES:
         return ["J"]
+    if _is_motion(port, mech, width):
+        return [unit for quantity in ("q", "qd") for unit in units_of_coordinates(mech, quantity, mech.names)]
     names = _coordinates(port, mech, width)
     return units_of_coordinates(mech, port, names) if names else []
 
@@ -62,7 +66,8 @@ def units_of_signal(signal: Signal, mech: Any, width: int) -> list[str]:
 def coordinate_labels(signal: Signal, mech: Any, width: int) -> list[str]:
     """Return what the numbers of a signal are called, as states are, "plant.elbow.q"; none where nothing is known."""
     stem, port = signal.name.rpartition(".")[0], signal.port_name
-    return [f"{stem}.{name}.{port}" for name in _coordinates(port, mech, width)]
+    suffix = "" if _is_motion(port, mech, width) else f".{port}"
+    return [f"{stem}.{name}{suffix}" for name in _coordinates(port, mech, width)]
 
 
 def coordinates_of(mechanisms: Mapping[Any, Any], signals: Sequence[Signal], widths: Sequence[int]) -> dict[str, str]:
@@ -86,10 +91,16 @@ def named_values(signals: Iterable[Signal]) -> dict[str, tuple[str, ...]]:
 
 def _coordinates(port: str, mech: Any, width: int) -> Sequence[str]:
     """Return the names of the coordinates whose values, rates or efforts so many numbers of a port are."""
+    if _is_motion(port, mech, width):
+        return [f"{name}.{quantity}" for quantity in ("q", "qd") for name in mech.names]
     if mech is None or not (port in _RATES or port in _EFFORTS):
         return ()
     free = tuple(name for name in mech.actuated if name not in mech.active)  # whose torque a law gives
     return next((names for names in (mech.names, free, mech.active) if len(names) == width), ())
+
+
+def _is_motion(port: str, mech: Any, width: int) -> bool:
+    return mech is not None and port == _MOTION and width == 2 * mech.n
 
 
 def units_of_coordinates(mech: Any, quantity: str, names: Sequence[str]) -> list[str]:

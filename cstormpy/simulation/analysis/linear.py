@@ -141,15 +141,9 @@ class LinearModel:
 
     def frequency_response(self, omega: ArrayLike) -> NDArray[np.complex128]:
         """Return C (jω − A)⁻¹ B + D at frequencies [rad/s], (k, r, m); of a sampled model at z = exp(jω dt)."""
-        given = np.atleast_1d(real_array(omega, "frequency_response: omega", (), ("k",)))
-        unit, rows = np.eye(len(self.A)), []
-        for w in given:
-            try:
-                at = 1j * w if self.dt is None else np.exp(1j * w * self.dt)
-                rows.append(self.C @ np.linalg.solve(at * unit - self.A, self.B) + self.D)
-            except np.linalg.LinAlgError:
-                raise InvalidValue(f"frequency_response: a pole stands at ω = {w:g} rad/s; leave that out") from None
-        return np.array(rows, dtype=complex).reshape(-1, len(self.C), self.B.shape[1])
+        from cstormpy.simulation.analysis.responses import frequency_response
+
+        return frequency_response(self, np.atleast_1d(real_array(omega, "frequency_response: omega", (), ("k",))))[0]
 
     def step(self, T: float | None = None, samples: int = 500) -> Response:
         """Return the response of each output to a unit step of each input.

@@ -11,7 +11,7 @@ from cstormpy.arguments import one_of
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidValue, ShapeError
 from cstormpy.simulation.analysis.linear import LinearModel
-from cstormpy.simulation.analysis.responses import frequencies_of, phase, refuse_no_ports
+from cstormpy.simulation.analysis.responses import frequencies_of, frequency_response, phase, refuse_no_ports
 from cstormpy.simulation.analysis.root_locus import closed_poles, root_locus
 from cstormpy.simulation.run_data import add_legend
 
@@ -63,7 +63,7 @@ def _bode(model: LinearModel, w: Array) -> Any:
     from matplotlib.ticker import MaxNLocator
 
     hold = 0.5 * w * (model.dt or 0.0)  # by which what is held lags behind
-    response = model.frequency_response(w)
+    response, rounding = frequency_response(model, w)
     rows = 2 * len(model.outputs)
     _, axes = plt.subplots(rows, 1, sharex=True, squeeze=False, layout="constrained", figsize=(_WIDTH, _LOW * rows))
     axes[0, 0].set_xscale("log")  # of all, once: semilogx sets the scale of each panel for each line
@@ -71,9 +71,10 @@ def _bode(model: LinearModel, w: Array) -> Any:
         above, below = axes[2 * i, 0], axes[2 * i + 1, 0]
         for j, source in enumerate(model.inputs):
             size = np.abs(response[:, i, j])
-            size = 20.0 * np.log10(np.where(size > 0.0, size, np.nan))
+            told = size > rounding[:, i, j]  # below, it would be noise
+            size = 20.0 * np.log10(np.where(told, size, np.nan))
             above.plot(w, size, label=model.captions.get(source, source))
-            below.plot(w, phase(response[:, i, j], hold))
+            below.plot(w[told], phase(response[told, i, j], hold[told]))
         above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
         below.set_ylabel("phase [°]")
         below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))

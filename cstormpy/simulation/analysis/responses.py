@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import Array, describe, is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
@@ -20,6 +20,8 @@ from cstormpy.simulation.run_data import add_legend
 _CONSTANTS = 8.0
 #: Width of figures, height of each plot in them, and the least of a figure [inches].
 _WIDTH, _HEIGHT, _LEAST_HEIGHT = 6.4, 2.2, 4.8
+#: So many units of the last place of the sizes of its terms may be wrong in a frequency response.
+_ROUNDINGS = 32.0 * np.finfo(float).eps
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +139,21 @@ _POINTS = 401
 _OF_HALF_RATE = 0.98
 #: How near to half a turn a phase is taken as one [rad].
 _HALF_TURN = 1e-9
+
+
+def frequency_response(model: LinearModel, omega: Array) -> tuple[NDArray[np.complex128], Array]:
+    """Return the responses at frequencies, (k, r, m), and what the rounding of their terms makes of them."""
+    unit, rows, roundings = np.eye(len(model.A)), [], []
+    for w in omega:
+        try:
+            at = 1j * w if model.dt is None else np.exp(1j * w * model.dt)
+            states = np.linalg.solve(at * unit - model.A, model.B)
+        except np.linalg.LinAlgError:
+            raise InvalidValue(f"frequency_response: a pole stands at ω = {w:g} rad/s; leave that out") from None
+        rows.append(model.C @ states + model.D)
+        roundings.append(np.abs(model.C) @ np.abs(states) + np.abs(model.D))
+    shape = -1, len(model.C), model.B.shape[1]
+    return np.array(rows, dtype=complex).reshape(shape), _ROUNDINGS * np.array(roundings, dtype=float).reshape(shape)
 
 
 def phase(response: ArrayLike, lag: ArrayLike = 0.0) -> Array:

@@ -79,6 +79,25 @@ def test_states_that_are_set_where_they_are_already_follow_the_parameters_no_mor
     assert found.cost == 0.5 and found.gradient == pytest.approx([0.0, 0.6 - math.sqrt(2 / 9.81)], abs=1e-9)
 
 
+def test_signals_that_a_handler_looks_at_follow_the_parameters_too(sim):
+    """They were taken to stay where they are, in silence."""
+    bd, _ = ball(sim, lambda height, speed, states: states[speed].__setitem__(0, shown.inport_values[0]))
+    thrown, shown = bd.SUM("+-"), bd.NULL()
+    share = bd.GAIN(0.7, name="share")
+    bd.connect(bd["speed"], share)
+    bd.connect(share, thrown[1])
+    bd.connect(bd.TIME(), thrown[0])
+    bd.connect(thrown, shown)
+
+    def height(gravity, share, above):
+        falls = math.sqrt(-2.0 * above / gravity)
+        rest = 0.7 - falls
+        return (falls - share * gravity * falls) * rest + 0.5 * gravity * rest**2
+
+    found = sim.gradient(bd, "height[0]", ["gravity.value", "share.K", "height"], T=0.7, **FINE)
+    assert found.gradient == pytest.approx(slopes_of(height, -9.81, 0.7, 1.0), abs=1e-8) and found.notes == []
+
+
 def test_handlers_that_fail_beside_the_event_are_refused_by_name(sim):
     def only_there(height, speed, states):
         if abs(states[speed][0] + math.sqrt(2 * 9.81)) > 1e-8:

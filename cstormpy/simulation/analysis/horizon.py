@@ -19,7 +19,7 @@ from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, mov
 from cstormpy.simulation.analysis.located_steps import LocatingRun
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.resets import Resets
+from cstormpy.simulation.analysis.resets import Resets, Seen
 from cstormpy.simulation.analysis.steps import Steps, Trajectory
 from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.compiled.opaque_laws import laws_of
@@ -279,8 +279,8 @@ class _TangentRun(LocatingRun):
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
         acting = [b for d, b in map(self.simstate.crossing_detectors.__getitem__, fired) if getattr(d, "acts", True)]
         self._refuse_acting(acting)
-        self._stale, inputs = True, self._tangents_of_inputs(t, x, fired, jumped)
-        resets = Resets(self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, inputs)
+        self._stale, known = True, self._tangents_of_signals(t, x, fired, jumped)
+        resets = Resets(self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known)
         self._resets, before = resets, self._noted()
         super()._event(t, x, fired, jumped)
         self._tell_noted(before)
@@ -290,17 +290,25 @@ class _TangentRun(LocatingRun):
         assert self._resets is not None
         self._resets.handle(super()._handle, block, t, x, states)
 
-    def _tangents_of_inputs(self, t: float, x: Array, fired: list[int], jumped: bool) -> dict[int, list[Array]]:
-        """Return how the inputs that events write into states follow the parameters (size, k), as the time does too."""
+    def _tangents_of_signals(
+        self, t: float, x: Array, fired: list[int], jumped: bool
+    ) -> tuple[dict[int, list[Array]], list[Seen]]:
+        """Return how the inputs that events write into states follow the parameters (size, k), as the time does too.
+
+        And all signals, where a handler of the user may look at them.
+        """
         detectors = self.simstate.crossing_detectors
         found = {i: detectors[i][0] for i in fired if _samples(detectors[i][0])}
-        if not found:
-            return {}
+        handled = any(isinstance(detectors[i][1], Block) for i in fired)
+        if not found and not handled:
+            return {}, []
         self._look_beyond(jumped)
         self._bounds()
         shift, before = self._shifted()
         self.steps_of.evaluate(t, x, self.dx + shift[:, None] * before if shift.any() else self.dx, shift)
-        return {i: [self._tangent_of(slot).T.copy() for slot in d.block._inport_slots] for i, d in found.items()}
+        inputs = {i: [self._tangent_of(slot).T.copy() for slot in d.block._inport_slots] for i, d in found.items()}
+        slots = [slot for _, _, slot in self.diagram.outputs] if handled else []
+        return inputs, [Seen(slot, tangents) for slot in slots if (tangents := self._tangent_of(slot).T.copy()).any()]
 
     def _shifted(self) -> tuple[Array, Array]:
         """Return by how much the parameters delay where the run stands, and the rates before it."""

@@ -24,13 +24,20 @@ from cstormpy.simulation.handlers import Held, handling
 Handle = Callable[[Any, float, Array, dict[Any, Any]], None]
 
 
+class Seen(NamedTuple):
+    """A signal where an event comes, and how it follows the parameters (size, k)."""
+
+    slot: Any
+    tangents: Array
+
+
 class _Written(NamedTuple):
     """States as a handler of the user leaves them, and how they follow what it had."""
 
     block: Any
     #: (n,)
     x: Array
-    #: The derivatives to the states before (n, n) and to the parameters (k, n).
+    #: The derivatives to the states before (n, n), and to the parameters (k, n) by all else.
     to_states: Array
     to_parameters: Array
 
@@ -51,6 +58,8 @@ class Resets:
         Which of the run's crossing detectors have fired.
     inputs : mapping of int to list of ndarray
         How the inputs of those that write these into states follow the parameters, by the number of the detector.
+    seen : list of Seen
+        The signals that handlers of the user may look at.
 
     Attributes
     ----------
@@ -68,9 +77,10 @@ class Resets:
         x: Array,
         fired: Sequence[int],
         inputs: Mapping[int, list[Array]],
+        seen: list[Seen],
     ) -> None:
         self._diagram, self._simstate, self._parameters, self._numbers = diagram, simstate, parameters, numbers
-        self._t, self._x, self._inputs = t, x, inputs
+        self._t, self._x, self._inputs, self._seen = t, x, inputs, seen
         self._fired = [(i, *simstate.crossing_detectors[i]) for i in fired]
         self._written: list[_Written] = []
         self.notes: list[str] = []
@@ -135,13 +145,34 @@ class Resets:
             if all(np.array_equal(left(each), np.concatenate([each, numbers])) for each in (x, aside)):
                 return
             after, slopes = differenced_function(left, (x,), (np.eye(n),))
+            by_signals = self._by_signals(lambda: left(x), after.size)
         except ValueError as error:
             raise DiagramError(
                 f"gradient: how the states that the event of {block.name} at t = {t:.9g} resets follow those before is "
                 f"not known: {error}; end the horizon before it"
             ) from error
         own = self._parameters.slopes(lambda: left(x))
-        if slopes[n:].any() or not np.array_equal(own[:, n:], self._parameters.slopes(self._numbers)):
+        numbers_move = not np.array_equal(own[:, n:], self._parameters.slopes(self._numbers))
+        if slopes[n:].any() or by_signals[:, n:].any() or numbers_move:
             told = f"{block.name}: numbers of blocks are set at t = {t:.6g}"
             self.notes.append(f"{told}; how they follow the parameters is not in the derivative")
-        self._written.append(_Written(block, after[:n], slopes[:n], own[:, :n]))
+        self._written.append(_Written(block, after[:n], slopes[:n], own[:, :n] + by_signals[:, :n]))
+
+    def _by_signals(self, left: Callable[[], Array], size: int) -> Array:
+        """Return how what a handler leaves follows the parameters (k, size) by the signals that it looks at."""
+        if not self._seen:
+            return np.zeros((1, size))
+        before = [slot.value for slot, _ in self._seen]
+
+        def seen(*values: Any) -> Array:
+            for (slot, _), value, old in zip(self._seen, values, before, strict=True):
+                slot.value = value if isinstance(old, np.ndarray) else float(value)
+            try:
+                return left()
+            finally:
+                for (slot, _), old in zip(self._seen, before, strict=True):
+                    slot.value = old
+
+        values = tuple(np.asarray(old, dtype=float) for old in before)
+        along = [tangents.reshape(*v.shape, -1) for (_, tangents), v in zip(self._seen, values, strict=True)]
+        return np.asarray(differenced_function(seen, values, tuple(along))[1]).T

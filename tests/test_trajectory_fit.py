@@ -140,6 +140,24 @@ def test_long_logs_are_fitted_by_bands():
         BSpline.fit(some, np.ones((len(some), 1)), 240, degree=5)
 
 
+@pytest.mark.parametrize("seed", [246, 288, 30, 212])
+def test_bands_are_as_exact_as_a_full_matrix_where_the_data_hardly_tell_a_point(seed, monkeypatch):
+    """Their normal equations were not: the first two were wrong by as much as the points are large."""
+    rng = np.random.default_rng(seed)
+    times, values = np.sort(rng.uniform(0.0, 1.0, 70)), rng.standard_normal((70, 2))
+    knots = np.concatenate([np.zeros(3), np.linspace(0.0, 1.0, 48), np.ones(3)])
+    knots = times[0] + (times[-1] - times[0]) * knots
+    design = SciPySpline.design_matrix(times, np.clip(knots, times[0], times[-1]), 3).toarray()
+    wanted, _, rank, _ = np.linalg.lstsq(design, values, rcond=None)
+    monkeypatch.setattr(fitting, "FULL", 0)
+    if rank < 50:
+        with pytest.raises(InvalidValue, match="of 50 free control points"):
+            BSpline.fit(times, values, 50)
+        return
+    found = BSpline.fit(times, values, 50).control_points
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
 def test_fit_under_conditions_is_the_best_that_meets_them():
     rng = np.random.default_rng(3)
     times, values = np.linspace(0.0, 2.0, 80), rng.standard_normal((80, 2))

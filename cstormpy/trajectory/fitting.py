@@ -22,11 +22,11 @@ from cstormpy.trajectory.knots import check_degree
 DENSE = 64
 """Up to that many unknowns the interpolation equations are solved as a full matrix, which spares importing scipy."""
 
-FULL, LARGEST = 100_000, 20_000_000
-"""Entries up to which a fit is solved as a full matrix, and up to which it is where its bands are nearly singular."""
+FULL = 100_000
+"""Entries up to which a fit is solved as a full matrix."""
 
-_SINGULAR, _REFINEMENTS = 1e-10, 2
-"""Ratio of the squared pivots below which they are, and corrections that make up for the squared condition."""
+_POINTS, _ROWS = 32, 128
+"""So many control points and rows are eliminated at once where it is not: for so few BLAS starts no threads."""
 
 
 def samples(times: ArrayLike, values: ArrayLike, *, rising: bool) -> tuple[Array, Array]:
@@ -146,9 +146,7 @@ def fit_points(
     basis = local_basis(knots, degree, span, times, 0)
     ends_map = ControlPointMap(knots, degree, values.shape[1], stop - start, ends)
     if times.size * m > FULL and not any(len(group.fixed) for group in ends_map.groups):
-        banded = _fit_banded(span - degree, basis, w, values, m)
-        if banded is not None:
-            return banded
+        return _fit_banded(span - degree, basis, w, values, m)
     root = np.sqrt(w)[:, None]
     full = np.zeros((times.size, m))
     np.put_along_axis(full, (span - degree)[:, None] + np.arange(degree + 1), basis, axis=1)
@@ -164,43 +162,43 @@ def fit_points(
     return points
 
 
-def _fit_banded(first: NDArray[np.intp], basis: Array, w: Array, values: Array, m: int) -> Array | None:
-    """Return the control points of least squares by the banded normal equations; None where a full matrix does better.
+def _fit_banded(first: NDArray[np.intp], basis: Array, w: Array, values: Array, m: int) -> Array:
+    """Return the control points (m, n) of least squares, by orthogonal elimination of one stretch after another.
 
-    `first` is the first control point that each row of `basis` (N, degree + 1) weighs.
+    `first` is the first control point that each row of `basis` (N, degree + 1) weighs. C. Lawson, R. Hanson, Solving
+    Least Squares Problems, chapter 27.
     """
-    from scipy.linalg import cho_solve_banded, cholesky_banded
-
-    degree = basis.shape[1] - 1
-
-    def spread(rows: Array) -> Array:
-        """Return Bᵀ W times rows (N, n), of the basis B."""
-        total = np.zeros((m, rows.shape[1]))
-        for a in range(degree + 1):
-            for j, column in enumerate(rows.T):
-                total[:, j] += np.bincount(first + a, w * basis[:, a] * column, m)
-        return total
-
-    band = np.zeros((degree + 1, m))
-    for a in range(degree + 1):
-        for b in range(a, degree + 1):
-            band[degree - (b - a)] += np.bincount(first + b, w * basis[:, a] * basis[:, b], m)
-    try:
-        factor = cholesky_banded(band)
-        good = (factor[-1].min() / factor[-1].max()) ** 2 > _SINGULAR
-    except np.linalg.LinAlgError:
-        good = False
-    if not good:
-        rank = _structural_rank(first, basis, w)
-        if rank < m:
-            raise _undetermined(rank, m, degree)
-        if len(values) * m <= LARGEST:
-            return None
-    points = np.zeros((m, values.shape[1]))
-    for _ in range(1 + _REFINEMENTS):
-        met = np.einsum("ka,kaj->kj", basis, points[first[:, None] + np.arange(degree + 1)])
-        points += cho_solve_banded((factor, False), spread(values - met))
-    return points
+    order, degree, root = np.argsort(first, kind="stable"), basis.shape[1] - 1, np.sqrt(w)[:, None]
+    equations, first = np.hstack([root * basis, root * values])[order], first[order]
+    begins = np.arange(0, m - degree, _POINTS)
+    triangles, left = [], np.zeros((degree, degree + values.shape[1]))
+    for begin, stop in zip(begins, [*begins[1:], m - degree], strict=True):
+        count = stop - begin
+        wide = count + degree
+        triangle = np.zeros((wide, wide + values.shape[1]))
+        triangle[:degree, :degree], triangle[:degree, wide:] = np.hsplit(left, [degree])
+        for row in range(*np.searchsorted(first, (begin, stop)), _ROWS):
+            those = slice(row, min(row + _ROWS, int(np.searchsorted(first, stop))))
+            rows = np.zeros((those.stop - row, triangle.shape[1]))
+            columns = (first[those] - begin)[:, None] + np.arange(degree + 1)
+            np.put_along_axis(rows, columns, equations[those, : degree + 1], axis=1)
+            rows[:, wide:] = equations[those, degree + 1 :]
+            triangle = np.linalg.qr(np.vstack([triangle, rows]), mode="r")[:wide]
+        triangles.append(triangle[:count])
+        left = triangle[count:, count:]
+    pivots = np.abs(np.concatenate([np.diagonal(part) for part in [*triangles, left]]))
+    few = len(values) * np.finfo(float).eps * pivots.max()
+    found = np.hstack([np.zeros((m, values.shape[1])), np.resize([1.0, -1.0, -1.0, 1.0, 1.0], (m, 1))])
+    if (pivots > few).all():
+        for begin, triangle in zip([*begins, m - degree][::-1], [*triangles, left][::-1], strict=True):
+            stop = begin + len(triangle)
+            rest, behind = triangle[:, len(triangle) : -values.shape[1]], found[stop : stop + degree]
+            found[begin:stop, :-1] = triangle[:, -values.shape[1] :]
+            found[begin:stop] = np.linalg.solve(triangle[:, : len(triangle)], found[begin:stop] - rest @ behind)
+    if not (pivots > few).all() or np.abs(found[:, -1]).max() * few > 1.0:  # by what becomes of ones
+        rank = min(int((pivots > few).sum()), _structural_rank(first, basis[order], w[order]), m - 1)
+        raise _undetermined(rank, m, degree)
+    return np.ascontiguousarray(found[:, :-1])
 
 
 def _structural_rank(first: NDArray[np.intp], basis: Array, w: Array) -> int:

@@ -134,3 +134,44 @@ def test_what_cannot_be_told_apart_is_noted():
     assert "a and b switch together at t = 0.3, and apart where the parameters move" in note
     bd["limit b"].value = 0.3 + 1e-6
     assert sim.gradient(bd, "total", ["limit a.value", "limit b.value"], T=0.5, **FINE).notes == []
+
+
+def multiplied(bd):
+    """Two switches whose outputs are multiplied."""
+    total, both = bd.INTEGRATOR(0.0, name="total"), bd.PROD("**")
+    for k, at in enumerate("ab"):
+        level = bd.INTEGRATOR(0.0, name=f"level {at}")
+        bd.connect(bd.CONSTANT(1.0, name=f"flow {at}"), level)
+        bd.connect(switched(bd, level), both[k])
+    bd.connect(both, total)
+    bd.connect(total, bd.NULL())
+    return total, ["flow a.value", "flow b.value"]
+
+
+def handing_on(bd):
+    """Two balls, each of which hands on some of its speed to the other where it bounces."""
+    (total, _), _ = bouncing(bd, "a"), bouncing(bd, "b")
+    speeds = [bd["speed a"], bd["speed b"]]
+    for at, own, other in zip("ab", speeds, speeds[::-1], strict=True):
+
+        def bounce(block, states, own=own, other=other):
+            states[own][:] *= -0.7
+            states[other][:] += 0.2 * states[own]
+
+        bd[f"ground {at}"].func = bounce
+    return total, ["height a", "height b"]
+
+
+@pytest.mark.parametrize("machine", [multiplied, handing_on])
+def test_what_depends_on_the_order_is_noted(machine):
+    """The derivative of one side came, and nothing told that there is another on the other side."""
+    sim, options = cs.Simulation(), {"T": 0.5, **FINE}
+    bd = sim.blockdiagram()
+    cost, names = machine(bd)
+    found = sim.gradient(bd, cost, names, **options)
+    (note,) = found.notes
+    assert "come together at t = " in note and "depends on which of them is first" in note
+    if machine is multiplied:  # that of the side on which the first is first
+        assert found.gradient == pytest.approx([-0.45, 0.225], abs=1e-8)
+        bd["flow a"].value = 1.001
+        assert sim.gradient(bd, cost, names, **options).notes == []

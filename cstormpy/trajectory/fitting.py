@@ -176,9 +176,10 @@ def _fit_banded(first: NDArray[np.intp], basis: Array, w: Array, values: Array, 
         count = stop - begin
         wide = count + degree
         triangle = np.zeros((wide, wide + values.shape[1]))
-        triangle[:degree, :degree], triangle[:degree, wide:] = np.hsplit(left, [degree])
-        for row in range(*np.searchsorted(first, (begin, stop)), _ROWS):
-            those = slice(row, min(row + _ROWS, int(np.searchsorted(first, stop))))
+        triangle[:degree, :degree], triangle[:degree, wide:] = left[:, :degree], left[:, degree:]
+        start, end = np.searchsorted(first, (begin, stop)).tolist()
+        for row in range(start, end, _ROWS):
+            those = slice(row, min(row + _ROWS, end))
             rows = np.zeros((those.stop - row, triangle.shape[1]))
             columns = (first[those] - begin)[:, None] + np.arange(degree + 1)
             np.put_along_axis(rows, columns, equations[those, : degree + 1], axis=1)

@@ -45,6 +45,9 @@ _LATER = 1e-3
 _FAR = 1e-4
 #: Slopes of several costs so much smaller than the largest are rounding.
 _NONE = 1e-10
+#: So far beside events that come together, for the time, runs in which these are dealt with the other way round are
+#: compared, which are the same within this part of their numbers.
+_MEETING, _SAME_BEHIND = 1e-9, 1e-6
 #: What helps where the diagram has no compiled form.
 _WITHOUT = (
     "derivatives of a run come from the compiled form, with any engine; without it take differences of sim.run between "
@@ -184,19 +187,28 @@ class Problem:
         if self.settings.step is None and self.times is None:
             self.times = self.chosen_steps()
         try:
-            with kept(self._handling):
-                trajectory = follow(
-                    self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
-                    self.times, self.directions,
-                )  # fmt: skip
+            trajectory = self._followed()
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
+        if trajectory.meetings and not _same_behind(trajectory, self._followed(last_first=True)):
+            t, names = trajectory.meetings[0]
+            trajectory.notes.append(
+                f"{names} come together at t = {t:.6g}, and what follows depends on which of them is first: the "
+                "derivative is that of one side; let their numbers differ a little"
+            )
         for note in trajectory.notes:
             about, _, _ = note.partition(" at t = ")
             if about not in self._told:  # the time is another one in each run of a search
                 self._told.add(about)
                 notice_once(f"{self.what}: {note}")
         return trajectory
+
+    def _followed(self, last_first: bool = False) -> Trajectory:
+        with kept(self._handling):
+            return follow(
+                self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
+                self.times, self.directions, last_first,
+            )  # fmt: skip
 
     def chosen_steps(self) -> Array:
         """Return the ends of the steps that the solver chooses for the parameters as they are, or of their halves."""
@@ -339,3 +351,19 @@ def gradient(sim: Any, bd: Any, cost: Cost, parameters: Any, **options: Any) -> 
     problem = Problem(sim, bd, cost, parameters, options, "gradient")
     with problem.parameters.kept() as values:
         return problem.evaluate(values)
+
+
+def _same_behind(a: Trajectory, b: Trajectory) -> bool:
+    """Tell whether two runs are the same, with their derivatives, but where events come together."""
+    met = np.array([t for t, _ in a.meetings])
+    both = []
+    for run in (a, b):
+        apart = (np.abs(run.t[:, None] - met) > _MEETING * np.maximum(1.0, met)).all(axis=1)
+        both.append((run.x[apart], np.swapaxes(run.dx[apart], 0, 1).reshape(-1, run.x.shape[1])))
+    for one, other in zip(*both, strict=True):
+        if one.shape != other.shape:
+            return False
+        sizes = np.abs(one).max(axis=0, initial=0.0)
+        if (np.abs(one - other) > _SAME_BEHIND * (sizes + _SAME_BEHIND * sizes.max(initial=0.0))).any():
+            return False
+    return True

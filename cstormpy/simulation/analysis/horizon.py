@@ -25,6 +25,7 @@ from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.compiled.opaque_laws import laws_of
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
+from cstormpy.simulation.events import Event
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import is_jump
 from cstormpy.simulation.saved_state import SavedState
@@ -50,6 +51,7 @@ def follow(
     from_blocks: bool,
     times: Array | None,
     directions: Array | None = None,
+    last_first: bool = False,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -69,10 +71,12 @@ def follow(
         Ends of the steps; those of the fixed step of the settings unless given.
     directions : ndarray, (k, n), optional
         How the start follows the parameters, where they do not say it themselves.
+    last_first : bool
+        Whether events that come together, and move apart with the parameters, are dealt with the other way round.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
-        run.resumed = isinstance(start, SavedState)
+        run.resumed, run.last_first = isinstance(start, SavedState), last_first
         run.prepare(parameters, find_signals(bd, watch, beside_states=True), from_blocks, sim.engine, times)
         if directions is not None:
             run.dx = directions.copy()
@@ -113,6 +117,7 @@ class _TangentRun(LocatingRun):
         #: The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
         self.kept: list[list[Array]] = []
         self.notes: list[str] = []
+        self.meetings: list[Event] = []
         #: What the events that are being dealt with write into states.
         self._resets: Resets | None = None
         #: Whether a jump at which the run stands waits for what is due at the same time.
@@ -542,7 +547,7 @@ class _TangentRun(LocatingRun):
         differenced += [(str(b.name), "what it does at a tick") for b in asked]
         self._bounds()
         rate = self.steps_of.rate_at(self.t, self.x)
-        return Trajectory(t, dt, x, dx, rate, self.signals, y, dy, self.events, differenced, self.notes)
+        return Trajectory(t, dt, x, dx, rate, self.signals, y, dy, self.events, differenced, self.notes, self.meetings)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

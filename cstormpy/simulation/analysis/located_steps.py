@@ -16,7 +16,7 @@ from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.events import at_bounds
+from cstormpy.simulation.events import Event, at_bounds
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import SAME_TIME
 
@@ -56,6 +56,10 @@ class LocatingRun(Run):
         The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
     notes : list of str
         What the derivatives leave out.
+    meetings : list of Event
+        Those that have come together and move apart with the parameters, by the names of their blocks.
+    last_first : bool
+        Whether these are dealt with the other way round.
     """
 
     steps_of: Steps
@@ -64,6 +68,8 @@ class LocatingRun(Run):
     columns: NDArray[np.int64]
     kept: list[list[Array]]
     notes: list[str]
+    meetings: list[Event]
+    last_first: bool
     _jumps: JumpWatch
     #: How many of the columns are recorded.
     _seen: int
@@ -162,13 +168,16 @@ class LocatingRun(Run):
                 alike[0].append(i)
             else:
                 groups.append((shift[0], [i]))
+        groups = groups[::-1] if self.last_first else groups
+        names = " and ".join(dict.fromkeys(str(detectors[group[0]][1].name) for _, group in groups))
+        if len(groups) > 1:
+            self.meetings.append(Event(far[0], names))
         apart = [group for _, group in groups[:-1]]
         rest = [i for i in fired if not any(i in group for group in apart)]
         if not apart or not switches:
             return [(group, None if k else far) for k, group in enumerate([*apart, rest])]
         points = self._between([*apart, groups[-1][1]], near, far) if len(switches) == len(acting) else None
         if points is None:
-            names = " and ".join(dict.fromkeys(str(detectors[group[0]][1].name) for _, group in groups))
             self.notes.append(
                 f"{names} switch together at t = {far[0]:.6g}, and apart where the parameters move: the derivative is "
                 "as if they moved together; let their numbers differ a little"

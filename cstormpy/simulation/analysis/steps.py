@@ -267,6 +267,8 @@ class Trajectory:
         Blocks whose derivatives are differences, and what in them.
     notes : list of str
         What the derivatives leave out.
+    meetings : list of Event
+        Those that came together and move apart with the parameters.
     """
 
     t: Array
@@ -280,3 +282,4 @@ class Trajectory:
     events: list[Event]
     differenced: list[tuple[str, str]]
     notes: list[str]
+    meetings: list[Event]

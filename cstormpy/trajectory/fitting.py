@@ -170,8 +170,8 @@ def _fit_banded(first: NDArray[np.intp], basis: Array, w: Array, values: Array, 
     """
     order, degree, root = np.argsort(first, kind="stable"), basis.shape[1] - 1, np.sqrt(w)[:, None]
     equations, first = np.hstack([root * basis, root * values])[order], first[order]
-    begins = np.arange(0, m - degree, _POINTS)
-    triangles, left = [], np.zeros((degree, degree + values.shape[1]))
+    begins = list(range(0, m - degree, _POINTS))
+    triangles, left = list[Array](), np.zeros((degree, degree + values.shape[1]))
     for begin, stop in zip(begins, [*begins[1:], m - degree], strict=True):
         count = stop - begin
         wide = count + degree
@@ -184,19 +184,21 @@ def _fit_banded(first: NDArray[np.intp], basis: Array, w: Array, values: Array, 
             columns = (first[those] - begin)[:, None] + np.arange(degree + 1)
             np.put_along_axis(rows, columns, equations[those, : degree + 1], axis=1)
             rows[:, wide:] = equations[those, degree + 1 :]
-            triangle = np.linalg.qr(np.vstack([triangle, rows]), mode="r")[:wide]
+            triangle = np.asarray(np.linalg.qr(np.vstack([triangle, rows]), mode="r"))[:wide]
         triangles.append(triangle[:count])
         left = triangle[count:, count:]
     pivots = np.abs(np.concatenate([np.diagonal(part) for part in [*triangles, left]]))
     few = len(values) * np.finfo(float).eps * pivots.max()
-    found = np.hstack([np.zeros((m, values.shape[1])), np.resize([1.0, -1.0, -1.0, 1.0, 1.0], (m, 1))])
-    if (pivots > few).all():
-        for begin, triangle in zip([*begins, m - degree][::-1], [*triangles, left][::-1], strict=True):
-            stop = begin + len(triangle)
-            rest, behind = triangle[:, len(triangle) : -values.shape[1]], found[stop : stop + degree]
-            found[begin:stop, :-1] = triangle[:, -values.shape[1] :]
-            found[begin:stop] = np.linalg.solve(triangle[:, : len(triangle)], found[begin:stop] - rest @ behind)
-    if not (pivots > few).all() or np.abs(found[:, -1]).max() * few > 1.0:  # by what becomes of ones
+    found = np.zeros((m, values.shape[1] + 1))
+    found[:, -1] = np.resize([1.0, -1.0, -1.0, 1.0, 1.0], m)  # what becomes of ones tells the condition
+    good = (pivots > few).all()
+    for begin, triangle in zip([*begins, m - degree][::-1], [*triangles, left][::-1], strict=True) if good else ():
+        count = len(triangle)
+        own, behind, right = np.hsplit(triangle, [count, triangle.shape[1] - values.shape[1]])
+        after, there = found[begin + count : begin + count + degree], slice(begin, begin + count)
+        found[there, :-1] = right
+        found[there] = np.linalg.solve(own, found[there] - behind @ after)
+    if not good or np.abs(found[:, -1]).max() * few > 1.0:
         rank = min(int((pivots > few).sum()), _structural_rank(first, basis[order], w[order]), m - 1)
         raise _undetermined(rank, m, degree)
     return np.ascontiguousarray(found[:, :-1])

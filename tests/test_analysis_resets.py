@@ -98,6 +98,21 @@ def test_signals_that_a_handler_looks_at_follow_the_parameters_too(sim):
     assert found.gradient == pytest.approx(slopes_of(height, -9.81, 0.7, 1.0), abs=1e-8) and found.notes == []
 
 
+def test_states_that_are_written_beyond_their_bounds_follow_these(sim):
+    """They were refused: how they follow the states before was said not to be known."""
+    bd, _ = ball(sim, lambda height, speed, states: states[bounded].__iadd__(2.0))
+    bounded, total = bd.INTEGRATOR(0.0, max=1.0, name="bounded"), bd.INTEGRATOR(0.0, name="total")
+    bd.connect(bd.CONSTANT(0.2, name="rate"), bounded)
+    bd.connect(bounded, total)
+
+    def area(gravity, rate, most):
+        falls = math.sqrt(-2.0 / gravity)
+        return 0.5 * rate * falls**2 + most * (0.6 - falls)
+
+    found = sim.gradient(bd, "total", ["gravity.value", "rate.value", "bounded.max"], T=0.6, **FINE)
+    assert found.gradient == pytest.approx(slopes_of(area, -9.81, 0.2, 1.0), abs=1e-8) and found.notes == []
+
+
 def test_handlers_that_fail_beside_the_event_are_refused_by_name(sim):
     def only_there(height, speed, states):
         if abs(states[speed][0] + math.sqrt(2 * 9.81)) > 1e-8:

@@ -167,7 +167,7 @@ class _TangentRun(LocatingRun):
             first += size
 
     def stand_at_bounds(self, first: Array) -> None:
-        """Let states that begin beyond their bounds, and therefore at them, follow these."""
+        """Let states that begin, or are written, beyond their bounds, and therefore stand at them, follow these."""
         for k, bound in enumerate(self.diagram.bounds):
             if first[bound.place] != self.x[bound.place]:
                 self.dx[:, bound.place] = self.dends[:, k, int(self.x[bound.place] == bound.high)]
@@ -350,7 +350,9 @@ class _TangentRun(LocatingRun):
         resets, self._resets = self._resets, None
         if shift.any() or resets is not None:
             self.dx = self.dx + shift[:, None] * before if shift.any() else self.dx
-            self.dx = self.dx if resets is None else resets.carry(self.dx, self.x)
+            if resets is not None:
+                self.dx, written = resets.carry(self.dx, self.x)
+                self.stand_at_bounds(written)
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
             self.dx = self.dx - shift[:, None] * after
             self._rate_before = after

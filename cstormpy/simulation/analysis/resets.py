@@ -91,11 +91,14 @@ class Resets:
             self._try(handle, block, t, states_left(self._diagram, states))
         handle(block, t, x, states)
 
-    def carry(self, dx: Array, x: Array) -> Array:
-        """Return how the states x behind follow the parameters (k, n), as those before do at the time of the event."""
+    def carry(self, dx: Array, x: Array) -> tuple[Array, Array]:
+        """Return how the states x behind follow the parameters (k, n), as those before do at the time of the event.
+
+        And the states as they were written, of which some may be beyond their bounds.
+        """
         now, dx, written = self._x.copy(), dx.copy(), self._written
         if np.array_equal(now, x) and not self._inputs and not written:
-            return dx
+            return dx, now
         parts = dict(self._diagram.continuous)
         for i, detector, block in self._fired:
             if written and written[0].block is block:
@@ -105,13 +108,13 @@ class Resets:
             elif getattr(detector, "tangents", None) is not None:
                 part = parts[detector.block]
                 now[part], dx[:, part] = self._by_tangents(i, detector, now[part].copy(), dx[:, part].T, x[part])
-        if not np.array_equal(now, x):
+        if not np.array_equal(self._diagram.bounds.within(now), x):
             names = " and ".join(dict.fromkeys(str(block.name) for _, _, block in self._fired))
             raise DiagramError(
                 f"gradient: the event of {names or 'a block'} at t = {self._t:.9g} resets states, and how they follow "
                 "the states before is not known; end the horizon before it"
             )
-        return dx
+        return dx, now
 
     def _by_tangents(self, i: int, detector: Any, before: Array, dx: Array, after: Array) -> tuple[Array, Array]:
         """Return the states of a block of ours behind its event, and how they follow the parameters."""

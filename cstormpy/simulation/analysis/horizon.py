@@ -183,8 +183,11 @@ class _TangentRun(LocatingRun):
         return True
 
     def _numbers(self) -> Array:
-        """Return the numbers of the blocks as they are now, none where the diagram has taken another form."""
-        return self.program.p.copy() if self._reread() else np.zeros(0)
+        """Return the numbers of the blocks as they are now, none where the diagram has taken another form.
+
+        Bounds that are nowhere are zero, as infinite numbers have no differences.
+        """
+        return np.where(np.isfinite(self.program.p), self.program.p, 0.0) if self._reread() else np.zeros(0)
 
     def _refuse_idle(self, slopes: Array) -> None:
         for entry, row in zip(self.parameters.entries, slopes, strict=True):

@@ -181,7 +181,8 @@ def test_a_stroke_on_a_mechanism_follows_its_numbers(sim):
     assert found.gradient == pytest.approx(by_differences(sim, bd, "plant.shoulder.q", names, **options)[1], abs=1e-6)
 
 
-def test_a_restitution_is_found_by_tuning(sim):
+def test_a_restitution_is_found_by_tuning():
+    sim = cs.Simulation(live=False)
     bd, _ = ball(sim, restitution=0.6)
     found = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.3) ** 2, ["left.value"], bounds=[(0.5, 0.9)], T=0.8, **FINE)
     assert height_of_ball(0.8, -9.81, float(found.after[0]), 1.0, 0.0) == pytest.approx(0.3, abs=1e-4)

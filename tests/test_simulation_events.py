@@ -579,3 +579,15 @@ def test_detectors_of_direction_zero_fire_both_ways(sim):
     bd.connect(of_time(bd, lambda t: math.cos(t)), both)
     out = sim.run(bd, 8.0)
     assert crossings(out) == pytest.approx([math.pi / 2 * k for k in (1, 3, 5)], abs=NEAR)
+
+
+def test_a_handler_that_is_put_into_an_event_takes_the_place_of_its_function(sim):
+    """The function was called all the same."""
+    bd, seen = sim.blockdiagram(), []
+    x = bd.INTEGRATOR(-0.5, name="x")
+    bd.connect(bd.CONSTANT(1.0), x)
+    event = bd.EVENT("^", lambda block: seen.append("function"))
+    event.event_handler = lambda t, x, states, simstate: seen.append(round(t, 9))
+    bd.connect(x, event)
+    sim.run(bd, 1.0)
+    assert seen == [0.5]

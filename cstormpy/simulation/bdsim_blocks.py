@@ -50,7 +50,7 @@ def output_of(block: Any) -> Callable[..., Any]:
 def handler_of(block: Any) -> Callable[..., None] | None:
     """Return what a block, or a crossing of one of ours, does at its events, if anything."""
     handler: Callable[..., None] | None = getattr(block, "event_handler", None) or getattr(block, "on_event", None)
-    if getattr(type(block), "event_handler", None) is Event.event_handler:
+    if getattr(handler, "__func__", None) is Event.event_handler:
         return functools.partial(_call_handler, block)
     return handler
 

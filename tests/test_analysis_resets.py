@@ -94,8 +94,13 @@ def test_signals_that_a_handler_looks_at_follow_the_parameters_too(sim):
         rest = 0.7 - falls
         return (falls - share * gravity * falls) * rest + 0.5 * gravity * rest**2
 
-    found = sim.gradient(bd, "height[0]", ["gravity.value", "share.K", "height"], T=0.7, **FINE)
-    assert found.gradient == pytest.approx(slopes_of(height, -9.81, 0.7, 1.0), abs=1e-8) and found.notes == []
+    def by_time(t, x, states, simstate):
+        states[bd["speed"]][0] = t - share.inport_values[0] * share.K
+
+    for handler in (None, by_time):
+        bd["ground"].event_handler = handler or bd["ground"].event_handler
+        found = sim.gradient(bd, "height[0]", ["gravity.value", "share.K", "height"], T=0.7, **FINE)
+        assert found.gradient == pytest.approx(slopes_of(height, -9.81, 0.7, 1.0), abs=1e-8) and found.notes == []
 
 
 def test_states_that_are_written_beyond_their_bounds_follow_these(sim):

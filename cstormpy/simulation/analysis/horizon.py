@@ -288,7 +288,8 @@ class _TangentRun(LocatingRun):
         acting = [b for d, b in map(self.simstate.crossing_detectors.__getitem__, fired) if getattr(d, "acts", True)]
         self._refuse_acting(acting)
         self._stale, known = True, self._tangents_of_signals(t, x, fired, jumped)
-        resets = Resets(self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known)
+        shift, _ = self._shifted()
+        resets = Resets(self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift)
         self._resets, before = resets, self._noted()
         super()._event(t, x, fired, jumped)
         self._tell_noted(before)

@@ -60,6 +60,8 @@ class Resets:
         How the inputs of those that write these into states follow the parameters, by the number of the detector.
     seen : list of Seen
         The signals that handlers of the user may look at.
+    shift : (k,)
+        How the time of the event follows the parameters.
 
     Attributes
     ----------
@@ -78,9 +80,10 @@ class Resets:
         fired: Sequence[int],
         inputs: Mapping[int, list[Array]],
         seen: list[Seen],
+        shift: Array,
     ) -> None:
         self._diagram, self._simstate, self._parameters, self._numbers = diagram, simstate, parameters, numbers
-        self._t, self._x, self._inputs, self._seen = t, x, inputs, seen
+        self._t, self._x, self._inputs, self._seen, self._shift = t, x, inputs, seen, shift
         self._fired = [(i, *simstate.crossing_detectors[i]) for i in fired]
         self._written: list[_Written] = []
         self.notes: list[str] = []
@@ -132,10 +135,10 @@ class Resets:
     def _try(self, handle: Handle, block: Any, t: float, x: Array) -> None:
         """Note what a handler writes, and how that follows the rest, if it writes any states or numbers."""
 
-        def left(x: Array) -> Array:
+        def left(x: Array, time: float = t) -> Array:
             states = self._diagram.bd.state_map(x.copy(), self._simstate)
             try:
-                handle(block, t, x, states)
+                handle(block, time, x, states)
                 return np.concatenate([states_left(self._diagram, states), self._numbers()])
             except CstormError as error:
                 raise ValueError(str(error)) from error
@@ -148,7 +151,7 @@ class Resets:
             if all(np.array_equal(left(each), np.concatenate([each, numbers])) for each in (x, aside)):
                 return
             after, slopes = differenced_function(left, (x,), (np.eye(n),))
-            by_signals = self._by_signals(lambda: left(x), after.size)
+            by_signals = self._by_signals(lambda time: left(x, time), after.size)
         except ValueError as error:
             raise DiagramError(
                 f"gradient: how the states that the event of {block.name} at t = {t:.9g} resets follow those before is "
@@ -161,21 +164,21 @@ class Resets:
             self.notes.append(f"{told}; how they follow the parameters is not in the derivative")
         self._written.append(_Written(block, after[:n], slopes[:n], own[:, :n] + by_signals[:, :n]))
 
-    def _by_signals(self, left: Callable[[], Array], size: int) -> Array:
-        """Return how what a handler leaves follows the parameters (k, size) by the signals that it looks at."""
-        if not self._seen:
+    def _by_signals(self, left: Callable[[float], Array], size: int) -> Array:
+        """Return how what a handler leaves follows the parameters (k, size) by the time and signals it looks at."""
+        if not self._seen and not self._shift.any():
             return np.zeros((1, size))
         before = [slot.value for slot, _ in self._seen]
 
-        def seen(*values: Any) -> Array:
+        def seen(time: Any, *values: Any) -> Array:
             for (slot, _), value, old in zip(self._seen, values, before, strict=True):
                 slot.value = value if isinstance(old, np.ndarray) else float(value)
             try:
-                return left()
+                return left(float(time))
             finally:
                 for (slot, _), old in zip(self._seen, before, strict=True):
                     slot.value = old
 
         values = tuple(np.asarray(old, dtype=float) for old in before)
         along = [tangents.reshape(*v.shape, -1) for (_, tangents), v in zip(self._seen, values, strict=True)]
-        return np.asarray(differenced_function(seen, values, tuple(along))[1]).T
+        return np.asarray(differenced_function(seen, (np.array(self._t), *values), (self._shift, *along))[1]).T

@@ -42,9 +42,9 @@ class Held:
 
 
 @contextmanager
-def kept(blocks: Sequence[Any], remembered: bool = True) -> Iterator[None]:
-    """Put back at the end what blocks hold, as `Held` does."""
-    held = Held(blocks, remembered)
+def kept(blocks: Sequence[Any]) -> Iterator[None]:
+    """Put back at the end what blocks hold, and what their functions remember."""
+    held = Held(blocks)
     try:
         yield
     finally:

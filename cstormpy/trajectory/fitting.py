@@ -6,6 +6,7 @@ ed., chapter 9. Everything is solved in the phase s = (t − t0)/T, where the eq
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import numpy as np
@@ -185,16 +186,14 @@ def _fit_banded(first: NDArray[np.intp], basis: Array, w: Array, values: Array, 
     for a in range(degree + 1):
         for b in range(a, degree + 1):
             band[degree - (b - a)] += np.bincount(first + b, w * basis[:, a] * basis[:, b], m)
-    try:
+    factor = None
+    with contextlib.suppress(np.linalg.LinAlgError):
         factor = cholesky_banded(band)
-        good = (factor[-1].min() / factor[-1].max()) ** 2 > _SINGULAR
-    except np.linalg.LinAlgError:
-        good = False
-    if not good:
+    if factor is None or (factor[-1].min() / factor[-1].max()) ** 2 <= _SINGULAR:
         rank = _structural_rank(first, basis, w)
         if rank < m:
             raise _undetermined(rank, m, degree)
-        if len(values) * m <= LARGEST:
+        if factor is None or len(values) * m <= LARGEST:
             return None
     points = np.zeros((m, values.shape[1]))
     for _ in range(1 + _REFINEMENTS):

@@ -254,7 +254,8 @@ class Trajectory:
     ----------
     t : ndarray, (N,)
     dt : ndarray, (N, k)
-        How the times of the samples follow the parameters: those on both sides of a source's jump go with it.
+        How the times of the samples follow the parameters: those on both sides of a source's jump go with it, and the
+        last one with the event at which a block stops the run.
     x, dx : ndarray, (N, n), (N, k, n)
     rate : ndarray, (n,)
         Rates of the states at the end.
@@ -267,6 +268,8 @@ class Trajectory:
         Blocks whose derivatives are differences, and what in them.
     notes : list of str
         What the derivatives leave out.
+    status, message : str
+        How it ended.
     """
 
     t: Array
@@ -280,3 +283,5 @@ class Trajectory:
     events: list[Event]
     differenced: list[tuple[str, str]]
     notes: list[str]
+    status: str
+    message: str

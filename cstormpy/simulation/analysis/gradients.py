@@ -297,8 +297,8 @@ def _part(trajectory: Trajectory, k: int, least: float) -> float:
 def _ends_of_steps(out: Result, T: float) -> Array:
     """Return the times of a run, with those of its events a little later, where there is nothing.
 
-    Events are located anew; a step that would end at one, but for rounding, has stages on both sides of it. Where a block
-    has stopped the run, which may be later with other numbers, further steps are as long as the last ones.
+    Events are located anew; a step that would end at one, but for rounding, has stages on both sides of it. Behind a
+    STOP, which may be later with other numbers, further steps are as long as the last ones.
     """
     met = np.array([-np.inf, *sorted(event[0] for event in out.events), np.inf])
     after = np.searchsorted(met, out.t, "right")

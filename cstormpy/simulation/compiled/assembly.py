@@ -20,7 +20,6 @@ from cstormpy.graph.nodes import alive, where
 from cstormpy.graph.python_calls import CalledInPython
 from cstormpy.graph.routine import Routine
 from cstormpy.graph.switching_functions import switching_functions
-from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.compiled.call_table import CallTable
 from cstormpy.simulation.compiled.equations import equations_of, is_silent, passed_on
 from cstormpy.simulation.compiled.numba_functions import ByNumba
@@ -457,7 +456,7 @@ class Assembly:
         """
         known, of_rates = {id(b) for b in telling}, {node.index for node in alive(self.rates)}
         looked_at = [x for d, b in self.detectors for u in self._inputs(getattr(d, "block", b)) for x in numbers(u)]
-        stops = [k for k, (_, b) in enumerate(self.detectors[: len(guards)]) if is_of(type(b), Stop)]
+        stops = [k for k, (_, b) in enumerate(self.detectors[: len(guards)]) if isinstance(b, Stop)]
         looked_at += [self.out[guards[k][0]] for k in stops]
         found, (firsts, blocks) = [], self._begun
         for nodes, border, jumps in switching_functions([*self.rates, *looked_at], {"t", "x"}):

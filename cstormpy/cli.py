@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import io
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from cstormpy.completion import SHELLS, may_define, script_for
 from cstormpy.doctor import look, version
 from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidValue, shown, unknown_name
-from cstormpy.file_writer import file_path
+from cstormpy.file_writer import file_path, write_bytes
 from cstormpy.reporting import notice
 
 if TYPE_CHECKING:
@@ -449,7 +450,9 @@ def _compare_formulations(given: argparse.Namespace) -> int:
     matplotlib.use("Agg")
     found = compare_formulations(given.n)
     found.save(table)
-    found.plot().savefig(figure, dpi=120)
+    drawn = io.BytesIO()
+    found.plot().savefig(drawn, dpi=120, format=figure.suffix[1:].lower())
+    write_bytes(figure, drawn.getvalue())
     print(f"{found}\n\nall numbers are in {table}, the figure is {figure}")
     return OK
 

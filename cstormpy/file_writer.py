@@ -164,7 +164,8 @@ def _status(given: Path, target: Path) -> os.stat_result | None:
         old = target.stat()
     except FileNotFoundError:
         if not target.parent.is_dir():
-            raise FileWriteError(f"{given}: cannot be written: there is no folder {str(given.parent)!r}") from None
+            folder = target.parent if given.parent.is_dir() else given.parent  # the former where it is a link
+            raise FileWriteError(f"{given}: cannot be written: there is no folder {str(folder)!r}") from None
         return None
     if stat.S_ISDIR(old.st_mode):
         raise FileWriteError(f"{given}: cannot be written: it is a folder")

@@ -158,9 +158,15 @@ def arguments(block: type) -> str:
             here = None
     said.pop("blockargs", None)
     rows = [
-        f"| `{name}` | {cell(about.get('type', ''))} | {cell(about.get('param', ''))} |" for name, about in said.items()
+        f"| `{name}` | {cell(about.get('type', ''))} | {cell(plain(about.get('param', '')))} |"
+        for name, about in said.items()
     ]
     return "\n".join(["| argument | type | what it is |", "|---|---|---|", *rows]) if rows else ""
+
+
+def plain(text: str) -> str:
+    """Return a text whose default is written as usual: of 0.5 in a docstring bdedit reads what is before the dot."""
+    return re.sub(r"(?<=defaults to )-?\de-\d\b", lambda number: repr(float(number[0])), text)
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from command_lines import BUILD, script
 
 import cstormpy as cs
 from cstormpy import cli
+from cstormpy.mechanism import library
 from cstormpy.simulation import simulation
 
 pytestmark = pytest.mark.usefixtures("somewhere_else")
@@ -184,6 +185,15 @@ def test_a_subsystem_runs_no_code_and_is_not_its_own(cstorm, name, message):
     decaying("outer.bd", "SUBSYSTEM", {"subsys": name})
     status, said, errors = cstorm("run", "outer.bd", "-T", 0.1)
     assert (status, said, len(errors)) == (1, [], 1) and message in errors[0]
+
+
+def test_a_mechanism_is_the_file_beside_it():
+    """It was looked for where the command was given."""
+    Path("models").mkdir()
+    library.pendulum(1).with_parameters({"link1.mass": 3.0}).save("models/heavy.json")
+    drawn("models/swing.bd", [("HYBRIDDYNAMICS", "plant", 0, 2, {"mech": "heavy.json", "actuated": []})], [])
+    bd = simulation.Simulation(graphics=False).load("models/swing.bd")
+    assert bd["plant"].mech.links[0].mass == 3.0
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from command_lines import posix
 
 from cstormpy import cli
 from cstormpy.comparison import formulation_table
@@ -269,6 +270,25 @@ def test_command_writes_table_csv_and_figure(monkeypatch, capsys, tmp_path):
     assert said.rstrip().endswith("all numbers are in formulations.csv, the figure is lines.png")
     assert (tmp_path / "formulations.csv").read_text(encoding="utf-8").startswith("problem,method,n,")
     assert (tmp_path / "lines.png").read_bytes().startswith(b"\x89PNG")
+
+
+@posix
+def test_a_figure_that_cannot_be_written_is_named(monkeypatch, capsys, tmp_path, recursions):
+    """It was "OSError: [Errno 27] File too large", without the file, a part of which stayed."""
+    import resource
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("cstormpy.comparison.formulations.compare_formulations", lambda n: recursions)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    monkeypatch.setattr(
+        type(recursions), "save", lambda *_: resource.setrlimit(resource.RLIMIT_FSIZE, (999, before[1]))
+    )
+    try:
+        assert cli.main(["compare-formulations", "--plot", "lines.png"]) == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "cstorm: lines.png: cannot be written: File too large" in capsys.readouterr().err
+    assert not (tmp_path / "lines.png").exists()
 
 
 @pytest.mark.parametrize(

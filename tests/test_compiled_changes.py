@@ -146,6 +146,24 @@ def test_numbers_of_blocks_that_a_function_reaches_are_read_anew(make, set_in_a_
         np.testing.assert_allclose(sim.run(bd, T=1.0, rtol=1e-9).x[-1, 0], np.exp(rate), rtol=1e-7)
 
 
+def test_a_function_that_reads_a_mechanism_is_told_to_name_it():
+    """By its block it is asked in Python at each evaluation, by itself it is traced."""
+    sim, mech = cs.Simulation(engine="compiled", graphics=False, progress=False, live=False), cs.library.pendulum(1)
+    ends = []
+    for named in (False, True):
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[0.3], name="plant")
+        by_block = lambda q, plant=plant: plant.mech.gravity[1] * q  # noqa: E731
+        function = bd.FUNCTION((lambda q: mech.gravity[1] * q) if named else by_block, name="function")
+        bd.connect(plant.q, function)
+        bd.connect(function, plant.tau)
+        bd.connect(plant.qd, bd.NULL())
+        ends.append(sim.run(bd, T=0.5).x[-1])
+        told = next(line for line in sim.explain(bd).splitlines() if line.startswith("function"))
+        assert ("can be named by itself" in told, "output: traced" in told) == (not named, named)
+    np.testing.assert_allclose(*ends, rtol=1e-12)
+
+
 class Classy:
     """A law that has part of itself from its class, and from what that inherits from."""
 

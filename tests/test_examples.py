@@ -194,6 +194,17 @@ def test_swap_controllers(capsys, tmp_path):
     assert (tmp_path / "swap_controllers.png").stat().st_size > 10_000
 
 
+def test_compass_gait():
+    """A step of 0.734 s, as Goswami, Thuilot and Espiau (1998) found; what it falls is lost where a foot comes down."""
+    walker = example(17)
+    orbit, mech = walker["main"](T=0.8), walker["legs"]()
+    assert orbit.stable and orbit.period == pytest.approx(0.734, abs=5e-4)
+    x = orbit.out.x
+    (down,) = np.flatnonzero(np.abs(np.diff(x[:, 0])) > 0.2)
+    lost = mech.energy(x[down, :2], x[down, 2:])[0] - mech.energy(x[down + 1, :2], x[down + 1, 2:])[0]
+    assert lost == pytest.approx(20.0 * 9.81 * -walker["foot"](x[down])[1], rel=1e-8)
+
+
 def test_region_of_attraction(capsys, tmp_path):
     found = runpy.run_path(str(EXAMPLES / "region_of_attraction.py"))["main"](points=5, T=3.0)
     caught = found["caught"]

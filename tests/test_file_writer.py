@@ -203,11 +203,13 @@ def test_what_cannot_be_replaced_is_refused(tmp_path):
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to(Path("gone") / "file")
     for name, told in (
         ("folder", "cannot be written: it is a folder"),
         ("pipe", "is no file, and will not be replaced by one"),
         ("loop", "cannot be written: "),
-        ("missing/file", "cannot be written: there is no folder"),
+        ("missing/file", f"cannot be written: there is no folder {str(tmp_path / 'missing')!r}"),
+        ("link", f"cannot be written: there is no folder {str(tmp_path.resolve() / 'gone')!r}"),
         ("x" * 300, "cannot be written: File name too long"),
     ):
         with pytest.raises(FileWriteError) as caught:

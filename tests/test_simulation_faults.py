@@ -361,8 +361,8 @@ def test_an_integrator_narrower_than_its_signal(sim):
     ("handler", "said"),
     [
         (lambda block, states: {}["missing"], "KeyError: 'missing'"),
-        (lambda block, states: None[0], "TypeError: 'NoneType' object is not subscriptable"),
-        (lambda block: None[0], "TypeError: 'NoneType' object is not subscriptable"),
+        (lambda block, states: [None][0][0], "TypeError: 'NoneType' object is not subscriptable"),
+        (lambda block: [None][0][0], "TypeError: 'NoneType' object is not subscriptable"),
         (lambda block, states=None: states[0][0] + "", "KeyError: 0"),
     ],
 )

@@ -57,6 +57,32 @@ def test_sampled_blocks_of_subsystems_tick(engine, whose):
     assert_close(poles[1], np.sort(np.tile(poles[0], 2)), 1e-9)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_ports_of_a_subsystem_have_names(engine):
+    """bdsim compared their number with -1: no subsystem could be given any."""
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False, live=False)
+    part, bd = sim.blockdiagram(), sim.blockdiagram()
+    way_in, way_out, total = part.INPORT(2), part.OUTPORT(2), part.SUM("+-", name="total")
+    part.connect(way_in[0:2], total[0:2])
+    part.connect(total, way_out[0], half := part.GAIN(0.5))
+    part.connect(half, way_out[1])
+    law = bd.SUBSYSTEM(part, name="law", inames=["wanted", "measured"], onames=["error", "half"])
+    x = bd.INTEGRATOR(x0=0.0, name="x")
+    bd.connect(bd.CONSTANT(1.0), law.wanted)
+    bd.connect(x, law.measured)
+    bd.connect(law.error, x)
+    bd.connect(law.half, bd.NULL())
+    out = sim.run(bd, T=1.0, rtol=1e-9, watch=["law.half"])
+    np.testing.assert_allclose(out.signal("law.half")[-1], 0.5 * np.exp(-1.0), rtol=1e-7)
+    for names, says in (
+        ({"inames": ["one"]}, "SUBSYSTEM: inames: expected 2 names, got 1"),
+        ({"onames": ["a", "nin"]}, "SUBSYSTEM: onames: 'nin' is an attribute of the block; give another name"),
+        ({"onames": ["a", "a"]}, "SUBSYSTEM: onames: a name is empty or occurs twice"),
+    ):
+        with pytest.raises(cs.CstormError, match=says):
+            bd.SUBSYSTEM(part, **names)
+
+
 def test_a_subsystem_has_both_ends(sim):
     bd, inner = sim.blockdiagram(), sim.blockdiagram(name="inner")
     with pytest.raises(cs.DiagramError, match=r"diagram 'inner' has no INPORT; .* goes to a NULL"):

@@ -31,6 +31,8 @@ from cstormpy.simulation.block_maker import signature_of
 
 _NAMESPACE = {"np": np, "math": math, "pi": math.pi}
 _CALLED = {dict: "an object in braces", list: "a list", str: "a text", int: "a whole number"}
+#: Parameters that may be names of files.
+_FILES = {"curve", "data", "mech", "model"}
 _Kind = type | tuple[type, ...]
 
 
@@ -183,6 +185,8 @@ class _Maker:
             raise FileFormatError(f"{source}: {error}") from None
         if kind == "SCOPE":
             values.setdefault("nin", description.get("inputsNum", 1))
+        for name in _FILES & values.keys():
+            values[name] = self._beside(values[name])
         try:
             if kind == "SUBSYSTEM" and isinstance(values.get("subsys"), str):
                 values["subsys"] = self._subsystem(values["subsys"])
@@ -205,6 +209,11 @@ class _Maker:
             return name
         path = self._source.parent / name
         return load_bd(self._bd.runtime.blockdiagram(path.stem), path, self._trust, self._within)
+
+    def _beside(self, value: Any) -> Any:
+        """Return the path of a file where one of that name stands beside this one; else the value."""
+        path = self._source.parent / value if isinstance(value, str) and Path(value).suffix else None
+        return str(path) if path is not None and path.is_file() else value
 
     def _value(self, title: str, name: str, value: Any) -> Any:
         """Return the value of a parameter: itself, or what its text says."""

@@ -47,15 +47,28 @@ def make_block(
         given = args if changed is named else ()
         sampled = isinstance(made, type) and issubclass(made, SampledBlock)
         kept = changed.pop("snames", None) if sampled else None
+        ports = {key: changed.pop(key, None) for key in ("inames", "onames")} if kind == "SUBSYSTEM" else {}
         with quiet() if kind in _PRINTING else contextlib.nullcontext():
             block = made(*given, bd=bd, **changed)
         if kept is not None:  # bdsim counts the continuous states, of which a sampled block has none
             block._sampled_names = given_names(kept, "snames", block.ndstates)
+        _name_ports(block, ports)
         return block, bound
     except CstormError:
         raise
     except Exception as error:
         raise not_made(kind, error) from error
+
+
+def _name_ports(block: Any, ports: dict[str, Any]) -> None:
+    """Name the ports of a subsystem, of which bdsim knows only then how many there are."""
+    for key, given in ports.items():
+        if given is not None:
+            names = given_names(given, key, block.nin if key == "inames" else block.nout)
+            taken = next((name for name in names if hasattr(type(block), name) or name in vars(block)), None)
+            if taken is not None:
+                raise InvalidValue(f"{key}: {taken!r} is an attribute of the block; give another name")
+            vars(block)["_inport_names" if key == "inames" else "_outport_names"] = names
 
 
 class GivenArguments:

@@ -39,6 +39,8 @@ _OWN = {
 }
 #: So close to an event, for its time, a step ends there.
 _SAME = 1e-12
+#: So many of the last steps say how long those would be behind a run that was stopped.
+_LAST = 6
 #: So much later, as part of the way to what follows, it ends instead.
 _LATER = 1e-3
 #: The part of their sizes by which signals are moved for a difference of the cost, as a first step.
@@ -212,7 +214,7 @@ class Problem:
 
     def chosen_steps(self) -> Array:
         """Return the ends of the steps that the solver chooses for the parameters as they are, or of their halves."""
-        ends = _ends_of_steps(self.free_run())
+        ends = _ends_of_steps(self.free_run(), self.settings.T)
         return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1]))) if self.halves else ends
 
     def free_run(self) -> Result:
@@ -285,7 +287,7 @@ class Problem:
             out["y"] = np.hstack([part.reshape(len(part), -1) for part in moved[1:]])
             describe_watched(out.data, trajectory.signals)
         describe_signals(out.data, mechanisms_of(self.bd.blocklist), trajectory.signals, [], lambda: moved[1:])
-        out[".status"], out[".message"] = "finished", "reached the end"
+        out[".status"], out[".message"] = trajectory.status, trajectory.message
         return out
 
 
@@ -304,10 +306,11 @@ def _part(trajectory: Trajectory, k: int, least: float) -> float:
     return _FAR / most if most > 0.0 else 0.0
 
 
-def _ends_of_steps(out: Result) -> Array:
+def _ends_of_steps(out: Result, T: float) -> Array:
     """Return the times of a run, with those of its events a little later, where there is nothing.
 
-    Events are located anew; a step that would end at one, but for rounding, has stages on both sides of it.
+    Events are located anew; a step that would end at one, but for rounding, has stages on both sides of it. Behind a
+    STOP, which may be later with other numbers, further steps are as long as the last ones.
     """
     met = np.array([-np.inf, *sorted(event[0] for event in out.events), np.inf])
     after = np.searchsorted(met, out.t, "right")
@@ -315,7 +318,11 @@ def _ends_of_steps(out: Result) -> Array:
     apart = out.t[beside > _SAME * (1.0 + np.abs(out.t))]
     all_times = np.append(np.union1d(apart, met[1:-1]), out.t[-1])
     follows = all_times[np.searchsorted(all_times[:-1], met[1:-1]) + 1]
-    return np.union1d(apart, met[1:-1] + _LATER * (follows - met[1:-1]))
+    found = np.union1d(apart, met[1:-1] + _LATER * (follows - met[1:-1]))
+    if out.status == "stopped" and out.t[-1] < T:
+        longest = float(np.diff(out.t[-_LAST:]).max(initial=0.0)) or T
+        found = np.union1d(found, np.append(np.arange(out.t[-1] + longest, T, longest), T))
+    return found
 
 
 def _ports(signals: list[Signal]) -> list[Any]:

@@ -527,7 +527,9 @@ class _TangentRun(LocatingRun):
         s, c = self.steps_of, self.columns
         dx, dsignals, moves = self.dx.copy(), s.dout[:, c], np.zeros(len(self.dx))
         signals = s.out[c].copy()
-        if self._moves is not None:  # the samples on both sides of a jump go with it
+        if self.simstate.stop is not None and self._delay is not None:
+            self._moves = self._delay[0]
+        if self._moves is not None:  # the samples on both sides of a jump go with it, and the last one with its event
             moves = self._moves
             along, _ = s.evaluate_along(self.t, self.x, rate)
             dx, dsignals = dx + moves[:, None] * rate, dsignals + moves[:, None] * along[c]
@@ -535,9 +537,7 @@ class _TangentRun(LocatingRun):
         self.kept.append([*sample])
 
     def trajectory(self) -> Trajectory:
-        """Return what was run, which must have reached its end."""
-        if self.simstate.stop is not None:
-            raise DiagramError(f"gradient: the run was stopped at t = {self.t:.9g} by a block; take a shorter horizon")
+        """Return what was run."""
         t, x, dx, signals, dsignals, dt = map(np.concatenate, zip(*self.kept, strict=True))
         self._refuse_infinite(t, dx)
         y, dy, first = [], [], 0
@@ -553,7 +553,8 @@ class _TangentRun(LocatingRun):
         differenced += [(str(b.name), "what it does at a tick") for b in asked]
         self._bounds()
         rate = self.steps_of.rate_at(self.t, self.x)
-        return Trajectory(t, dt, x, dx, rate, self.signals, y, dy, self.events, differenced, self.notes, self.meetings)
+        ended = self.meetings, self.status, self.message
+        return Trajectory(t, dt, x, dx, rate, self.signals, y, dy, self.events, differenced, self.notes, *ended)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

@@ -211,6 +211,8 @@ class _Return:
             self._following(x).T if self.closed else None,
         )  # fmt: skip
         run = problem.trajectory(x[self.free])
+        if run.status == "stopped":
+            raise DiagramError(f"periodic_orbit: a round comes to no end: {run.message}")
         for note in run.notes:
             self.notes.setdefault(note.partition(" at t = ")[0], note)
         slope, missing = run.dx[-1].T[self.free], (run.x[-1] - x - self.gain)[self.free]

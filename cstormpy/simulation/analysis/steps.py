@@ -254,7 +254,8 @@ class Trajectory:
     ----------
     t : ndarray, (N,)
     dt : ndarray, (N, k)
-        How the times of the samples follow the parameters: those on both sides of a source's jump go with it.
+        How the times of the samples follow the parameters: those on both sides of a source's jump go with it, and the
+        last one with the event at which a block stops the run.
     x, dx : ndarray, (N, n), (N, k, n)
     rate : ndarray, (n,)
         Rates of the states at the end.
@@ -269,6 +270,8 @@ class Trajectory:
         What the derivatives leave out.
     meetings : list of Event
         Those that came together and move apart with the parameters.
+    status, message : str
+        How it ended.
     """
 
     t: Array
@@ -283,3 +286,5 @@ class Trajectory:
     differenced: list[tuple[str, str]]
     notes: list[str]
     meetings: list[Event]
+    status: str
+    message: str

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
+from bdsim.blocks.sinks import Stop
 
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
@@ -98,7 +99,7 @@ class Assembly:
         if self.reasons:
             raise NotTranslated(self.reasons)
         guards = self._guards()
-        switches = [] if self._telling is None else self._switching(self._telling)
+        switches = [] if self._telling is None else self._switching(self._telling, guards or [])
         checked = len(self.out)
         clocks = self._clocks()
         conditions = [condition for _, condition in self._failing]
@@ -446,10 +447,17 @@ class Assembly:
         value = number(np.asarray(self.by_numba.call(stops, u[:1], [given])[0]).item())
         return where(value != 0.0, 1.0, -1.0) if said.dtype.kind == "b" else value
 
-    def _switching(self, telling: Collection[Any]) -> list[tuple[int, Any, bool]]:
-        """Put out the numbers at whose zeros rates switch or detectors see a jump, but for those of some blocks."""
+    def _switching(
+        self, telling: Collection[Any], guards: list[tuple[int, float, bool]]
+    ) -> list[tuple[int, Any, bool]]:
+        """Put out the numbers at whose zeros rates switch, detectors see a jump or the condition of a STOP holds.
+
+        But for those of some blocks.
+        """
         known, of_rates = {id(b) for b in telling}, {node.index for node in alive(self.rates)}
         looked_at = [x for d, b in self.detectors for u in self._inputs(getattr(d, "block", b)) for x in numbers(u)]
+        stops = [k for k, (_, b) in enumerate(self.detectors[: len(guards)]) if isinstance(b, Stop)]
+        looked_at += [self.out[guards[k][0]] for k in stops]
         found, (firsts, blocks) = [], self._begun
         for nodes, border, jumps in switching_functions([*self.rates, *looked_at], {"t", "x"}):
             block = blocks[max(bisect_right(firsts, nodes[0].index) - 1, 0)]

@@ -200,7 +200,12 @@ def _why_untold(function: types.CodeType) -> str:
 
 def _why_anew(function: Callable[..., Any]) -> str:
     """Return why a function, or method, is asked each time: what a block has may be set, also in a run."""
-    return "it names a block, whose numbers may be set" if blocks_within(function) else ""
+    if not blocks_within(function):
+        return ""
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    names = {name for part in codes_within(code) for name in part.co_names} if code is not None else ()
+    more = "; a mechanism that stays as it is can be named by itself" if "mech" in names else ""
+    return f"it names a block, whose numbers may be set{more}"
 
 
 @functools.lru_cache(1024)

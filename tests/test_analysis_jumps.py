@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from bdsim.components import SourceBlock
+from test_analysis_gradient import by_differences
 
 import cstormpy as cs
 from cstormpy.control import LQR, Law
@@ -419,3 +420,18 @@ def test_switches_are_looked_for_once_their_phase_is_active(sim):
         drag.k = k
         ends.append(sim.run(bd, T=1.4, rtol=1e-12, atol=1e-13).x[-1, 0])
     assert found.gradient == pytest.approx([(ends[0] - ends[1]) / 2e-4], rel=1e-6) and found.notes == []
+
+
+def test_a_margin_that_jumps_as_an_angle_wraps_changes_the_phase_when_that_does(sim):
+    """The shoulder passes below, its error goes from one side to the other, and the regulator takes over by that."""
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS("acrobot", q0=[-1.0, 0.3], name="plant")
+    law = bd.CONTROLLER("acrobot", "energy", name="law")
+    bd.connect(plant[0:2], law[0:2])
+    bd.connect(law.tau, plant.tau)
+    asked = "plant.shoulder.q", ["law.energy.ke", "plant.elbow.q"]
+    found = sim.gradient(bd, *asked, T=1.25, **FINE)
+    assert [(round(t, 4), name) for t, name in found.events] == [(1.2221, "law")]
+    before = found.out.x[np.searchsorted(found.out.t, found.events[0][0])]
+    assert before[0] == pytest.approx(-np.pi / 2, abs=1e-9)
+    assert found.gradient == pytest.approx(by_differences(sim, bd, *asked, T=1.25, h=1e-3, **FINE)[1], rel=1e-4)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
-from bdsim.blocks.sinks import Stop
 
 from cstormpy.graph import Graph, Node
 from cstormpy.graph.arrays import symbols
@@ -450,14 +449,14 @@ class Assembly:
     def _switching(
         self, telling: Collection[Any], guards: list[tuple[int, float, bool]]
     ) -> list[tuple[int, Any, bool]]:
-        """Put out the numbers at whose zeros rates switch, detectors see a jump or the condition of a STOP holds.
+        """Put out the numbers at whose zeros rates switch, or detectors that act or what they look at jump.
 
         But for those of some blocks.
         """
         known, of_rates = {id(b) for b in telling}, {node.index for node in alive(self.rates)}
         looked_at = [x for d, b in self.detectors for u in self._inputs(getattr(d, "block", b)) for x in numbers(u)]
-        stops = [k for k, (_, b) in enumerate(self.detectors[: len(guards)]) if isinstance(b, Stop)]
-        looked_at += [self.out[guards[k][0]] for k in stops]
+        acting = [getattr(detector, "acts", True) for detector, _ in self.detectors]
+        looked_at += [self.out[place] for (place, *_), acts in zip(guards, acting, strict=False) if acts]
         found, (firsts, blocks) = [], self._begun
         for nodes, border, jumps in switching_functions([*self.rates, *looked_at], {"t", "x"}):
             block = blocks[max(bisect_right(firsts, nodes[0].index) - 1, 0)]

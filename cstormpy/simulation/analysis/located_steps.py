@@ -183,7 +183,8 @@ class LocatingRun(Run):
                 "as if they moved together; let their numbers differ a little"
             )
             return [(fired, far)]
-        return [*zip(apart, points, strict=True), (rest, far)]
+        # what their jumps have taken across zero is seen behind each of them
+        return [*zip(apart, points, strict=True), ([i for i in rest if i in leads], far)]
 
     def _between(self, groups: list[list[int]], near: _Point, far: _Point) -> list[_Point] | None:
         """Return where groups of switches have switched and those behind them not, of each but the last, if anywhere.

@@ -435,7 +435,7 @@ def test_stages_go_from_coarse_to_fine_with_the_same_motion():
     assert len(fine.spline.control_points) == 20
     assert fine.cost < coarse.cost
     carried_over = carried(coarse.problem, coarse.x, fine.problem)
-    assert fine.problem.programme().cost(carried_over) == pytest.approx(coarse.cost, rel=1e-5)
+    assert fine.problem.programme().cost(carried_over) == pytest.approx(coarse.cost, rel=1e-9)
 
 
 @pytest.mark.slow

@@ -276,7 +276,7 @@ def test_a_closed_mechanism_that_turns_comes_to_a_swinging_speed():
 
 
 def test_a_walker_comes_down_on_its_other_leg():
-    """The simplest walking model of Garcia, Chatterjee, Ruina and Coleman (1998), whose step they give to 15 digits."""
+    """The simplest walking model of Garcia, Chatterjee, Ruina and Coleman (1998): another integrator repeats its step."""
     sim, slope = simulation(), 0.009
     bd = sim.blockdiagram()
     q, qd = bd.INTEGRATOR([0.2, 0.4], name="q"), bd.INTEGRATOR([-0.2, -0.016], name="qd")
@@ -318,6 +318,7 @@ def test_a_walker_comes_down_on_its_other_leg():
         return np.array([-x[0], math.cos(2.0 * x[0]) * x[2]])
 
     at = np.array([0.200310900544287, -0.199832473004977])
+    np.testing.assert_allclose(step(at), at, atol=1e-9)
     wanted = np.linalg.eigvals(np.column_stack([(step(at + d) - step(at - d)) / 2e-6 for d in 1e-6 * np.eye(2)]))
     np.testing.assert_allclose(np.sort_complex(orbit.multipliers), np.sort_complex([*wanted, 0.0]), atol=1e-7)
 

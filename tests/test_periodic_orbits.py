@@ -276,7 +276,7 @@ def test_a_closed_mechanism_that_turns_comes_to_a_swinging_speed():
 
 
 def test_a_walker_comes_down_on_its_other_leg():
-    """The simplest walking model of Garcia, Chatterjee, Ruina and Coleman (1998): another integrator repeats its step."""
+    """The simplest walking model of Garcia, Chatterjee, Ruina and Coleman (1998); another integrator repeats a step."""
     sim, slope = simulation(), 0.009
     bd = sim.blockdiagram()
     q, qd = bd.INTEGRATOR([0.2, 0.4], name="q"), bd.INTEGRATOR([-0.2, -0.016], name="qd")

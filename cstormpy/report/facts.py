@@ -155,9 +155,8 @@ def block_rows(bd: Any) -> list[tuple[str, str, Rows]]:
         found: Rows = []
         for name in names:
             given = (_quiet(block, key) for key in (name, f"_{name}"))
-            value = next(
-                (v for v in given if v is not None and not isinstance(v, Plug)), None
-            )  # a port may be called so
+            # a port may be called so
+            value = next((v for v in given if v is not None and not isinstance(v, Plug)), None)
             if value is not None and not inspect.ismethod(value) and not _is_dull(known.get(name), value, node.role):
                 found.append((name, shown(value)))
         if "num" in known and "num" not in dict(found) and (fraction := transfer_function(node)) is not None:

@@ -256,6 +256,8 @@ class _TangentRun(TickingRun):
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
         acting = [b for d, b in map(self.simstate.crossing_detectors.__getitem__, fired) if getattr(d, "acts", True)]
         self._refuse_acting(acting)
+        self._bounds()
+        self._tell_end(t, x, fired)
         self._stale, known = True, self._tangents_of_signals(t, x, fired, jumped)
         shift, _ = self._shifted()
         resets = Resets(self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift)
@@ -319,6 +321,8 @@ class _TangentRun(TickingRun):
             self._tell_noted({}, again=False)
         self._renew()
         self._bounds()
+        if not self.kept and not self.resumed:
+            self._tell_beginning()
         shift, before = self._shifted()
         resets, self._resets = self._resets, None
         if shift.any() or resets is not None:

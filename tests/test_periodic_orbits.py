@@ -392,15 +392,68 @@ def test_diagrams_that_cannot_be_served_are_named():
         sim.periodic_orbit(driven(sim), settle=5.0)
     with pytest.raises(InvalidValue, match="has not been before where it ends"):
         sim.periodic_orbit(pendulum(sim, damping=0.5, q0=-1.2)[0], settle=1.0)
-    held = sim.blockdiagram()
-    held.connect(x := held.INTEGRATOR(1.0), hold := held.ZOH(held.clock(10, "Hz"), name="hold"))
-    held.connect(hold, x)
-    with pytest.raises(DiagramError, match="'hold' is sampled"):
-        sim.periodic_orbit(held, 1.0)
     empty = sim.blockdiagram()
     empty.connect(empty.CONSTANT(1.0), empty.NULL())
     with pytest.raises(CstormError, match="no states"):
         sim.periodic_orbit(empty, 1.0)
+
+
+def sampled(sim, k=4.0, d=0.8):
+    """Return ẍ = sin πt − u, where u = k x + d ẋ is held each tenth of a second."""
+    bd = sim.blockdiagram()
+    x, v, total = bd.INTEGRATOR(0.2, name="x"), bd.INTEGRATOR(0.0, name="v"), bd.SUM("+-", name="total")
+    both, hold = bd.MUX(2), bd.ZOH(bd.clock(10, "Hz", name="beat"), x0=[0.0, 0.0], name="hold")
+    law = bd.FUNCTION(lambda z: k * z[0] + d * z[1], name="law")
+    wires = [(v, x), (x, both[0]), (v, both[1]), (both, hold), (hold, law), (law, total[1]), (total, v)]
+    for begin, end in [(bd.WAVEFORM("sine", freq=0.5, name="push"), total[0]), *wires]:
+        bd.connect(begin, end)
+    return bd
+
+
+@pytest.mark.parametrize("k", [4.0, pytest.param(45.0, marks=pytest.mark.slow)], ids=["stable", "unstable"])
+def test_what_a_clock_samples_comes_back_too(k):
+    h, sim = 0.1, simulation()
+    orbit = sim.periodic_orbit(sampled(sim, k=k), 2.0)
+    keeps, given = np.array([[1.0, h], [0.0, 1.0]]), np.array([[h * h / 2], [h]])
+    round_once = np.linalg.matrix_power(keeps - given @ [[k, 0.8]], 20)
+    wanted = np.linalg.eigvals(round_once)
+    assert orbit.success and orbit.stable is bool(np.abs(wanted).max() < 1.0)
+    nothing = np.zeros(2)  # the hold is written anew
+    np.testing.assert_allclose(np.sort_complex(orbit.multipliers), np.sort_complex([*wanted, *nothing]), atol=1e-8)
+    pushed = lambda t, y: [y[1], math.sin(math.pi * t) - y[2], 0.0]  # noqa: E731
+    y = orbit.x
+    for n in range(20):
+        held = [k * y[0] + 0.8 * y[1]]
+        y = solve_ivp(pushed, (n * h, (n + 1) * h), [*y, *held], rtol=1e-11, atol=1e-13).y[:2, -1]
+    np.testing.assert_allclose(y, orbit.x, atol=1e-8)
+
+
+def test_clocks_of_their_own_and_held_outputs_come_back():
+    sim = simulation()
+    bd = sim.blockdiagram()
+    fast, slow = bd.clock(0.1), bd.clock(0.2, offset=0.07)
+    plant = bd.LTI_SISO([1.0], [1.0, 0.9, 1.0], name="plant")
+    pid = bd.DISCRETEPID(fast, P=0.5, I=0.6, D=0.1, name="pid")
+    change, total = bd.DERIV_S(slow, gain=0.1, name="change"), bd.SUM("+-", name="total")
+    bd.connect(bd.WAVEFORM("sine", freq=0.5, name="wanted"), pid.reference)
+    bd.connect(plant, pid.measured, change)
+    for begin, end in [(pid, total[0]), (change, total[1]), (total, plant)]:
+        bd.connect(begin, end)
+    orbit = sim.periodic_orbit(bd, 2.0)
+    model = sim.linearize(bd, start := sim.run(bd, T=2.0).state, dt=2.0)
+    poles = np.linalg.eigvals(model.A)
+    assert orbit.stable and start.t == 2.0 and "pid:integral" in orbit.residual
+    largest = np.sort(np.abs(orbit.multipliers))[::-1][: poles.size]
+    np.testing.assert_allclose(largest, np.sort(np.abs(poles))[::-1], atol=1e-7)
+    settled = sim.run(bd, T=80.0, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(settled.x[-1], orbit.x, atol=1e-8)
+
+
+@pytest.mark.parametrize("given", [{"period": 2.03}, {"settle": 3.0}, {"period": 2.0, "forced": False}])
+def test_a_round_is_a_whole_number_of_ticks(given):
+    sim = simulation("interpreted")
+    with pytest.raises(InvalidValue, match="a whole number of the"):
+        sim.periodic_orbit(sampled(sim), **given)
 
 
 def test_an_orbit_is_drawn_beside_its_multipliers():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -59,6 +59,19 @@ def sampled_names(block: Any) -> list[str]:
         return given
     name, own = block.name or "", getattr(block, "names_of_states", None)
     return [f"{name}{each}" for each in own()] if own else [f"{name}:X_{k}" for k in range(block.ndstates)]
+
+
+def held_names(block: Any, count: int) -> list[str]:
+    """Return the names of the numbers that a sampled block holds at its outputs."""
+    return [f"{block.name} held[{k}]" for k in range(count)]
+
+
+def sample_places(sampled: Iterable[tuple[Any, slice]], held: Iterable[tuple[Any, slice]]) -> dict[str, int]:
+    """Return where the states of sampled blocks, and what others hold, stand among the samples, by their names."""
+    found = {name: part.start + k for b, part in sampled for k, name in enumerate(sampled_names(b))}
+    for b, part in held:
+        found |= {name: part.start + k for k, name in enumerate(held_names(b, part.stop - part.start))}
+    return found
 
 
 def continuous_parts(bd: Any) -> list[tuple[Any, list[int]]]:

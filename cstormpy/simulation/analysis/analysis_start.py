@@ -11,7 +11,7 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.named_states import continuous_parts, numbers, state_vector
+from cstormpy.simulation.named_states import continuous_parts, held_names, numbers, sampled_names, state_vector
 from cstormpy.simulation.run_start import failures_named, start_blocks, start_clocks
 from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened
@@ -28,9 +28,41 @@ def first_state(bd: Any, start: Any, what: str) -> Array:
     return numbers(start, x.size, f"{what}: start")
 
 
-def saved_with(bd: Any, start: SavedState, x: Array) -> SavedState:
-    """Return a saved state with other continuous states."""
-    return replace(start, continuous={str(b.name): x[at].tolist() for b, at in continuous_parts(bd)})
+def saved_with(bd: Any, start: SavedState, x: Array, samples: Mapping[str, float] | None = None) -> SavedState:
+    """Return a saved state with other continuous states, and other numbers among its samples by name."""
+    found = replace(start, continuous={str(b.name): x[at].tolist() for b, at in continuous_parts(bd)})
+    if samples:
+        names, now = iter(samples_of(bd, start)), {**samples_of(bd, start), **samples}
+        found.sampled = {name: [now[next(names)] for _ in values] for name, values in _sampled(bd, start)}
+        found.held = {
+            name: [_reshaped([now[next(names)] for _ in range(np.size(value))], value) for value in values]
+            for name, values in _held(bd, start)
+        }
+    return found
+
+
+def samples_of(bd: Any, start: SavedState) -> dict[str, float]:
+    """Return the states of sampled blocks in a saved state, and what others hold at their outputs, by name."""
+    names = {str(b.name): b for b in bd.blocklist}
+    found = dict[str, float]()
+    for name, values in _sampled(bd, start):
+        found |= zip(sampled_names(names[name]), values, strict=True)
+    for name, values in _held(bd, start):
+        flat = [float(v) for value in values for v in np.ravel(value)]
+        found |= zip(held_names(names[name], len(flat)), flat, strict=True)
+    return found
+
+
+def _sampled(bd: Any, start: SavedState) -> list[tuple[str, list[float]]]:
+    return [(name, values) for name, values in start.sampled.items() if name in bd.blocknames and values]
+
+
+def _held(bd: Any, start: SavedState) -> list[tuple[str, list[Any]]]:
+    return [(name, values) for name, values in start.held.items() if name in bd.blocknames]
+
+
+def _reshaped(flat: list[float], as_this: Any) -> Any:
+    return np.reshape(flat, np.shape(as_this)).tolist()
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.graph.differences import agreeing_slope, shorter
 from cstormpy.reporting import notice_once
-from cstormpy.simulation.analysis.analysis_start import first_state, saved_with
+from cstormpy.simulation.analysis.analysis_start import first_state, samples_of, saved_with
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Trajectory
@@ -141,7 +141,8 @@ class Problem:
         self.watch = _ports(find_signals(bd, options.pop("watch", ()), f"{what}: watch", beside_states=True))
         self.settings = _settings(told_with_options(sim.options.data, options), what)
         begin = first_state(bd, self.start, what)
-        self.parameters = Parameters(bd, parameters, begin, open_loops=directions is not None)
+        saved = samples_of(bd, self.start) if isinstance(self.start, SavedState) else None
+        self.parameters = Parameters(bd, parameters, begin, directions is not None, saved)
         for e in self.parameters.entries:
             if e.attribute in getattr(type(e.block), "whole_numbers", ()):
                 raise InvalidValue(
@@ -228,7 +229,9 @@ class Problem:
     def _begin(self) -> Array | SavedState:
         """Return where a run begins, with the states among the parameters as these are."""
         x = self.parameters.start(first_state(self.bd, self.start, self.what))
-        return saved_with(self.bd, self.start, x) if isinstance(self.start, SavedState) else x
+        if not isinstance(self.start, SavedState):
+            return x
+        return saved_with(self.bd, self.start, x, self.parameters.samples())
 
     # the cost
 

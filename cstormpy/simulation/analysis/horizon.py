@@ -25,6 +25,7 @@ from cstormpy.simulation.compiled.opaque_laws import laws_of
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.events import Event
+from cstormpy.simulation.named_states import sample_places
 from cstormpy.simulation.recording import Recording, Signal, find_signals
 from cstormpy.simulation.runner import is_jump
 from cstormpy.simulation.saved_state import SavedState
@@ -155,11 +156,18 @@ class _TangentRun(TickingRun):
         self.dends = dends.reshape(len(slopes), -1, 2)
         self._warn_of_switches(dp)
         self._make(dp)
+        for j, entry in enumerate(parameters.entries):
+            if isinstance(entry.state, str):
+                self.steps_of.dz[j, self._samples()[entry.state]] = 1.0
         first = 0
         for _, part in beginning:
             size = part.stop - part.start
             self.steps_of.dz[:, part] = dz[:, first : first + size]
             first += size
+
+    def _samples(self) -> dict[str, int]:
+        """Return where sampled states, and what is held, stand in z, by their names."""
+        return sample_places(self.program.sampled, self.program.held)
 
     def stand_at_bounds(self, first: Array) -> None:
         """Let states that begin, or are written, beyond their bounds, and therefore stand at them, follow these."""
@@ -187,6 +195,8 @@ class _TangentRun(TickingRun):
     def _refuse_idle(self, slopes: Array) -> None:
         for entry, row in zip(self.parameters.entries, slopes, strict=True):
             # one of a mechanism may have no effect, as that of an axis along itself
+            if isinstance(entry.state, str):  # which is no number of a block
+                continue
             if not row.any() and entry.mechanism is None and getattr(entry.block, "blockclass", "") != "sampled":
                 raise InvalidValue(
                     f"gradient: nothing in the compiled diagram reads {entry.name}, so it cannot be tuned; is it a "
@@ -462,8 +472,10 @@ class _TangentRun(TickingRun):
         differenced += [(str(b.name), "what it does at a tick") for b in asked]
         self._bounds()
         rate = self.steps_of.rate_at(self.t, self.x)
-        ended = self.meetings, self.status, self.message
-        return Trajectory(t, dt, x, dx, rate, self.signals, y, dy, self.events, differenced, self.notes, *ended)
+        steps, ended = self.steps_of, (self.meetings, self.status, self.message)
+        samples = {name: (float(steps.z[k]), steps.dz[:, k].copy()) for name, k in self._samples().items()}
+        run = t, dt, x, dx, rate, samples, self.signals, y, dy
+        return Trajectory(*run, self.events, differenced, self.notes, *ended)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

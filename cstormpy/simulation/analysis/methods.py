@@ -333,9 +333,9 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-            Without sampled blocks.
         period : float, optional
-            The period [s] of a diagram that depends on time; of others a first guess.
+            The period [s] of a diagram that depends on time; of others a first guess. With sampled blocks it is a whole
+            number of the periods of their clocks, and what they keep is among the states that come back.
         start : optional
             Where the search begins, or the run before it: as in `run`.
         settle : float, optional

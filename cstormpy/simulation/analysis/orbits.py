@@ -3,7 +3,7 @@
 A run of one period takes states x to P(x, T), and carries the derivatives of P to x, through events on the way. States
 on an orbit are solutions of P(x, T) = x + a, where a is what a state gains in each round, as an angle that turns. The
 eigenvalues of P's derivative there are the orbit's Floquet multipliers. Of a mechanism with loops those states are
-looked for that are independent, and the others follow.
+looked for that are independent, and the others follow. Sampled states, and what is held, are states as others are.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from cstormpy.arguments import flag, mapping, positive, whole_number
 from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, DiagramError, InvalidValue
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.analysis_start import first_state, saved_with, started
+from cstormpy.simulation.analysis.analysis_start import first_state, samples_of, saved_with, started
 from cstormpy.simulation.analysis.gradients import Problem
 from cstormpy.simulation.analysis.linear import on_the_manifold
 from cstormpy.simulation.analysis.model_plots import complex_planes, draw_unit_circle, look_at
+from cstormpy.simulation.analysis.sampled import ticks_within
 from cstormpy.simulation.analysis.trimming import idle_states
 from cstormpy.simulation.named_states import continuous_parts, numbers, phase_planes, state_places
 from cstormpy.simulation.results import Result
@@ -36,6 +37,8 @@ _SETTINGS = {"solver": "DOP853", "rtol": 1e-10, "atol": 1e-12}
 _FLAT = 1e-7
 #: So many times rtol may be missing to a return, where nothing else is said, and so many times atol in any case.
 _TIMES_RTOL = 100.0
+#: Of what is sampled anew most multipliers are zero, but for rounding: this part of the slopes.
+_NOTHING = 1e-14
 #: Multipliers are as large as 1 within this.
 _NEUTRAL = 1e-6
 #: A period is at most so many times as long, or as short, as the first guess.
@@ -82,7 +85,8 @@ class PeriodicOrbit:
     success : bool
     message : str
     residual : dict of str to float
-        What is missing to a return, by the name of the state.
+        What is missing to a return, by the name of the state; those of sampled blocks, and what others hold, are among
+        them.
     forced : bool
         Whether the diagram depends on time, and the period was given.
     out : Result
@@ -167,8 +171,9 @@ def _printed(number: complex) -> str:
 class _Round:
     """A run of one period: where it began, what was missing to a return, and what that follows.
 
-    `slope` is the derivative of its end to its beginning, `change` that of what is missing to the beginning and, unless
-    it is given, the period; all of the states that are looked for. `moved` are all states on the way.
+    States are the continuous ones, and behind them what is sampled and held. `slope` is the derivative of its end to
+    its beginning, `change` that of what is missing to the beginning and, unless it is given, the period; all of the
+    states that are looked for. `moved` are all states on the way.
     """
 
     x: Array
@@ -190,11 +195,16 @@ class _Return:
         self.closed = [
             (b, slice(at[0], at[-1] + 1)) for b, at in continuous_parts(bd) if at and getattr(b, "closed", False)
         ]
-        self.x = self.shut(first_state(bd, start, "periodic_orbit"))
+        #: How many states are continuous, and the names of all.
+        self.n, self.names = len(bd.statenames), list(map(str, bd.statenames))
+        samples = samples_of(bd, start) if isinstance(start, SavedState) else {}
+        self.names += samples
+        self.x = self.shut(np.append(first_state(bd, start, "periodic_orbit"), list(samples.values())))
         self.kept, _ = on_the_manifold(self.closed, self.x, self.x.size)
         self.timed = _depends_on_time(sim, bd, start, span)
         self.forced = self.timed if forced is None else flag(forced, "periodic_orbit: forced")
         self.gain, self.ways = _gains(bd, advance)
+        self.gain = np.append(self.gain, np.zeros(len(samples)))
         #: States that are looked for; the others go where they will.
         self.free = np.setdiff1d(self.kept, self.ways)
         if not self.free.size:
@@ -206,18 +216,24 @@ class _Return:
     def look(self, x: Array, period: float) -> _Round:
         """Return a run of one period."""
         problem = Problem(
-            self.sim, self.bd, lambda out: out.x[-1], [self.bd.statenames[k] for k in self.free],
+            self.sim, self.bd, lambda out: out.x[-1], [self.names[k] for k in self.free],
             {**self.options, "T": period, "start": self.begun(x)}, "periodic_orbit",
-            self._following(x).T if self.closed else None,
+            self._following(x)[: self.n].T if self.closed else None,
         )  # fmt: skip
         run = problem.trajectory(x[self.free])
         if run.status == "stopped":
             raise DiagramError(f"periodic_orbit: a round comes to no end: {run.message}")
         for note in run.notes:
             self.notes.setdefault(note.partition(" at t = ")[0], note)
-        slope, missing = run.dx[-1].T[self.free], (run.x[-1] - x - self.gain)[self.free]
+        samples = [run.samples[name] for name in self.names[self.n :]]
+        end = np.append(run.x[-1], [value for value, _ in samples])
+        slope = np.vstack([run.dx[-1].T, *(along for _, along in samples)])[self.free]
         to_period = np.zeros((self.free.size, 0)) if self.forced else run.rate[self.free, None]
-        return _Round(x, period, missing, slope, np.hstack([slope - np.eye(self.free.size), to_period]), run.x)
+        change = np.hstack([slope - np.eye(self.free.size), to_period])
+        # samples are measured by what they are
+        least = np.vstack([np.zeros((len(run.x), end.size - self.n)), x[self.n :], end[self.n :]])
+        moved = np.hstack([np.vstack([run.x, run.x[:1], run.x[-1:]]), least])
+        return _Round(x, period, (end - x - self.gain)[self.free], slope, change, moved)
 
     def _following(self, x: Array) -> Array:
         """Return the matrix (n, k) by which all states follow those that are looked for."""
@@ -239,10 +255,12 @@ class _Return:
 
     def begun(self, x: Array) -> Array | SavedState:
         """Return the start of a run with other states."""
-        return saved_with(self.bd, self.start, x) if isinstance(self.start, SavedState) else x
+        if not isinstance(self.start, SavedState):
+            return x
+        return saved_with(self.bd, self.start, x[: self.n], dict(zip(self.names, x.tolist(), strict=True)))
 
     def leave_adding(self, span: float) -> None:
-        """Leave out states that only add up, as an EFFORT's, found by a short run."""
+        """Leave out states that only add up, as an EFFORT's, found by a short run, of clocks by a whole round."""
         follows = np.zeros((self.x.size, self.x.size))
         changes = self.look(self.x, span).slope - np.eye(self.free.size)
         changes[np.eye(self.free.size, dtype=bool) & (np.abs(changes) <= _ROUNDING)] = 0.0
@@ -289,15 +307,20 @@ def periodic_orbit(
             "periodic_orbit: give the period, or a first guess at it, or settle=, how long a run lasts that ends near "
             "the orbit"
         )
+    clocked = any(clock.blocklist for clock in bd.clocklist)
+    if clocked:
+        _refuse_other_clocks(bd, first, forced)
     settled: Any = None
     if settle is not None:
         settled = sim.run(bd, T=positive(settle, "periodic_orbit: settle"), start=begin, **runs)
         begin = settled.state
+    elif clocked and not isinstance(begin, SavedState):  # samples are known where a run has been
+        begin = sim.run(bd, T=first, start=begin, **runs).state
     span = first or float(settle)
     found = _Return(sim, bd, begin, advance, forced, span, options)
     if first is None and found.forced:
         raise InvalidValue("periodic_orbit: the diagram depends on time; give the period after which it repeats itself")
-    found.leave_adding(_GLANCE * span)
+    found.leave_adding(span if clocked else _GLANCE * span)
     first = _time_of_return(settled, found) if first is None else first
     last, message = _search(found, first, least, most)
     multipliers, out, message = _looked_at(found, last, message, least, runs)
@@ -306,8 +329,8 @@ def periodic_orbit(
     if message:
         notice(f"periodic_orbit: {message}")
     return PeriodicOrbit(
-        last.x, last.period, tuple(bd.statenames), multipliers, not message, message or "a periodic orbit",
-        dict(zip([bd.statenames[k] for k in found.free], last.missing.tolist(), strict=True)), found.forced, out,
+        last.x[: found.n], last.period, tuple(bd.statenames), multipliers, not message, message or "a periodic orbit",
+        dict(zip([found.names[k] for k in found.free], last.missing.tolist(), strict=True)), found.forced, out,
         tuple(found.notes.values()),
     )  # fmt: skip
 
@@ -387,7 +410,7 @@ def _search(found: _Return, first: float, tol: float, most: int) -> tuple[_Round
 def _told(found: _Return, missing: Array) -> str:
     """Return which state comes back least."""
     worst = int(np.argmax(np.abs(missing) / found.scale[found.free]))
-    name = found.bd.statenames[found.free[worst]]
+    name = found.names[found.free[worst]]
     why = "advance= is for what goes on from round to round"
     if found.forced:
         why += "; the period stays as given, as the diagram depends on time, unless forced=False"
@@ -399,6 +422,7 @@ def _told(found: _Return, missing: Array) -> str:
 def _multipliers(last: _Round, forced: bool) -> NDArray[np.complex128]:
     """Return the Floquet multipliers, the largest first, without that along an orbit that may be begun at any time."""
     values = np.linalg.eigvals(last.slope).astype(complex)
+    values[np.abs(values) <= _NOTHING * np.linalg.norm(last.slope)] = 0.0
     if not forced:
         values = np.delete(values, np.argmin(np.abs(values - 1.0)))
     return values[np.argsort(-np.abs(values), kind="stable")]
@@ -408,14 +432,15 @@ def _why_none(
     found: _Return, out: Result, T: float, multipliers: NDArray[np.complex128], tol: float, runs: dict[str, Any]
 ) -> str:
     """Return why a run that ends where it began is no periodic orbit, or nothing."""
-    free, scale = found.free, found.scale
+    free, scale = found.free[found.free < found.n], found.scale[: found.n]
     if (np.ptp(out.x, axis=0) <= _AT_REST * scale)[free].all():
         return f"{_NONE}: the search ended where the diagram is at rest; begin elsewhere"
     # from where it should have ended: what was missing there would grow in this round too
     there = out.x[-1].copy()
     there[free] = out.x[0, free] + found.gain[free]
+    gain = found.gain[: found.n]
     again = found.sim.run(found.bd, T=T, start=saved_with(found.bd, out.state, found.shut(there)), **runs)
-    apart = np.abs(again.x[-1] - out.x[-1] - found.gain)[free] / scale[free]
+    apart = np.abs(again.x[-1] - out.x[-1] - gain)[free] / scale[free]
     most = np.full(free.size, _AGAIN * tol * max(1.0, float(np.abs(multipliers).max(initial=0.0))))
     if not (apart > most).any():  # halves of an orbit may begin and end in the same place, in other modes
         ways = [np.array([np.interp(_PARTS * T, r.t - r.t[0], r.x[:, k]) for k in free]) for r in (out, again)]
@@ -470,6 +495,13 @@ def _gains(bd: Any, advance: Any) -> tuple[Array, list[int]]:
     return gain, ways
 
 
+def _refuse_other_clocks(bd: Any, period: float | None, forced: Any) -> None:
+    """Refuse a period that is no whole number of those of all clocks, or that is to be found."""
+    if period is None or forced is False:
+        raise InvalidValue("periodic_orbit: the diagram has clocks; give the period, a whole number of theirs")
+    ticks_within([clock for clock in bd.clocklist if clock.blocklist], period, "periodic_orbit: period")
+
+
 def _depends_on_time(sim: Any, bd: Any, start: Any, span: float) -> bool:
     """Tell whether a source will jump, or rates differ at some times within a span; refuse what cannot be served.
 
@@ -477,10 +509,6 @@ def _depends_on_time(sim: Any, bd: Any, start: Any, span: float) -> bool:
     at where the search begins, and beside that, where what is multiplied by time may be zero.
     """
     with started(sim, bd, start, 0.0, "periodic_orbit") as (diagram, simstate, t, x):
-        if clocked := [b for clock in bd.clocklist for b in clock.blocklist]:
-            raise DiagramError(
-                f"periodic_orbit: block {clocked[0].name!r} is sampled; orbits are found of diagrams without clocks"
-            )
         if not bd.statenames:
             raise InvalidValue("periodic_orbit: the diagram has no states")
         if simstate.eventq.pop_until(math.inf):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,8 @@ class _Entry:
     block: Any
     attribute: str
     index: tuple[int, ...] | None
-    state: int | None = None
+    #: Where among the continuous states; of a sampled one, or what is held, its name.
+    state: int | str | None = None
     #: The mechanism that has a component of the attribute's name.
     mechanism: MechanismNumbers | None = None
     least: float = -np.inf
@@ -61,12 +62,21 @@ class Parameters:
         in one of them.
     x0 : ndarray, optional
         The state at the start; that of the blocks unless given.
+    samples : dict of str to float, optional
+        Sampled states at the start, where it is a saved one, and what is held there, by their names.
     open_loops : bool
         Whether states of mechanisms with loops may be among them, as who asks moves the others with them.
     """
 
-    def __init__(self, bd: Any, names: Any, x0: Array | None = None, open_loops: bool = False) -> None:
-        self.bd = bd
+    def __init__(
+        self,
+        bd: Any,
+        names: Any,
+        x0: Array | None = None,
+        open_loops: bool = False,
+        samples: Mapping[str, float] | None = None,
+    ) -> None:
+        self.bd, self._begun = bd, samples or {}
         self._mechanisms: dict[str, MechanismNumbers] = {}
         if not isinstance(names, Iterable) or (isinstance(names, np.ndarray) and names.ndim == 0):
             raise InvalidType(f"parameters: expected a list of names, as in ['gain.K'], got {shown(names)}")
@@ -81,7 +91,9 @@ class Parameters:
             raise InvalidValue(f"parameters: {', '.join(sorted(repeated))} is named twice")
         self._refuse_the_same_number()
         first = np.asarray(bd.getstate0(), dtype=float) if x0 is None else x0
-        self._states = {e.state: float(first[e.state]) for e in self.entries if e.state is not None}
+        #: The continuous states that are among them, by their places, and the sampled ones.
+        self._states = {e.state: float(first[e.state]) for e in self.entries if isinstance(e.state, int)}
+        self._samples = {e.name: self._begun[e.name] for e in self.entries if isinstance(e.state, str)}
         self._refuse_the_same_start()
 
     def _refuse_the_same_number(self) -> None:
@@ -119,6 +131,8 @@ class Parameters:
         states = list(self.bd.statenames)
         if name in states:
             return [_Entry(name, None, name, None, states.index(name))]
+        if name in self._begun:
+            return [_Entry(name, None, name, None, name)]
         if name in self.bd.blocknames:
             return self._states_of(self.bd.blocknames[name])
         if re.split("[.:]", name)[0] not in {re.split("[.:]", b)[0] for b in self.bd.blocknames}:
@@ -212,7 +226,7 @@ class Parameters:
         out = []
         for e in self.entries:
             if e.state is not None:
-                out.append(self._states[e.state])
+                out.append(self._samples[e.name] if isinstance(e.state, str) else self._states[e.state])
                 continue
             if e.mechanism is not None:
                 out.append(e.mechanism.values[e.attribute])
@@ -234,7 +248,9 @@ class Parameters:
         arrays: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         of_mechanisms: dict[int, tuple[MechanismNumbers, dict[str, float]]] = {}
         for e, value in zip(self.entries, values.tolist(), strict=True):
-            if e.state is not None:
+            if isinstance(e.state, str):
+                self._samples[e.name] = value
+            elif e.state is not None:
                 self._states[e.state] = value
             elif e.mechanism is not None:
                 of_mechanisms.setdefault(id(e.mechanism), (e.mechanism, {}))[1][e.attribute] = value
@@ -372,6 +388,10 @@ class Parameters:
         for k, value in self._states.items():
             out[k] = value
         return out
+
+    def samples(self) -> dict[str, float]:
+        """Return the sampled states among the parameters, and where they start."""
+        return dict(self._samples)
 
     def slopes(self, read: Callable[[], Array]) -> Array:
         """Return the derivatives (k, size) of what is read to the parameters, which are as before afterwards.

@@ -20,7 +20,7 @@ from cstormpy.errors import DiagramError, InvalidValue, NonFinite
 from cstormpy.simulation.analysis.model import DifferencedModel, Model
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.named_states import sampled_names
+from cstormpy.simulation.named_states import sample_places
 from cstormpy.simulation.runner import RunState
 
 #: Times closer than this part of a period are one.
@@ -44,7 +44,7 @@ class Period:
     z: Array
 
 
-def ticks_within(clocks: list[Any], dt: float) -> list[tuple[float, list[Any]]]:
+def ticks_within(clocks: list[Any], dt: float, what: str = "linearize: dt") -> list[tuple[float, list[Any]]]:
     """Return when clocks tick within a period, and which of them, in the order of time.
 
     Raises
@@ -57,7 +57,7 @@ def ticks_within(clocks: list[Any], dt: float) -> list[tuple[float, list[Any]]]:
         count = round(dt / clock.T)
         if count < 1 or abs(count * clock.T - dt) > _TOGETHER * dt:
             raise InvalidValue(
-                f"linearize: dt: expected a whole number of the periods of all clocks, but {clock.name} ticks each "
+                f"{what}: expected a whole number of the periods of all clocks, but {clock.name} ticks each "
                 f"{clock.T:g} s; got {dt:g} s"
             )
         found += [((clock.offset % clock.T) + k * clock.T, clock) for k in range(count)]
@@ -217,7 +217,5 @@ class _Ticking:
 
     def _names(self, places: NDArray[np.intp]) -> tuple[str, ...]:
         program = self.model.program
-        found = {part.start + k: name for b, part in program.sampled for k, name in enumerate(sampled_names(b))}
-        for b, part in program.held:
-            found |= {k: f"{b.name} held[{k - part.start}]" for k in range(part.start, part.stop)}
+        found = {place: name for name, place in sample_places(program.sampled, program.held).items()}
         return tuple(found[k] for k in places.tolist())

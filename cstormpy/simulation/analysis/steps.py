@@ -275,6 +275,8 @@ class Trajectory:
     x, dx : ndarray, (N, n), (N, k, n)
     rate : ndarray, (n,)
         Rates of the states at the end.
+    samples : dict of str to (float, ndarray (k,))
+        Sampled states at the end, and what is held there, each with its derivatives, by name.
     signals : list of Signal
         Those that were watched.
     y, dy : list of ndarray, each (N, ...), (N, k, ...)
@@ -295,6 +297,7 @@ class Trajectory:
     x: Array
     dx: Array
     rate: Array
+    samples: dict[str, tuple[float, Array]]
     signals: list[Signal]
     y: list[Array]
     dy: list[Array]

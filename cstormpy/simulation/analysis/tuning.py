@@ -109,6 +109,8 @@ def tune(
     most, least = whole_number(max_runs, "tune: max_runs", 1, 10**9), positive(tol, "tune: tol")
     wanted = None if apply is None else flag(apply, "tune: apply")
     problem = Problem(sim, bd, cost, parameters, options, "tune")
+    if samples := problem.parameters.samples():
+        raise InvalidValue(f"tune: {next(iter(samples))!r} is a sampled state, which no block is given; name its x0")
     before = problem.parameters.get()
     problem.runs, problem.halves = _EXPECTED, True
     search = Descent(problem, _limits(problem.parameters.names, bounds, before), before, most, sim.options)

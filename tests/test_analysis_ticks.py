@@ -1,5 +1,6 @@
 """Derivatives through the ticks of clocks: many at once by the compiled steps, against recursions and single ticks."""
 
+import copy
 import math
 
 import numba
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
+from cstormpy.errors import InvalidValue
 from cstormpy.simulation.analysis.ticks import TickingRun
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="ticks are done one by one where the JIT is off")
@@ -98,3 +100,21 @@ def test_ticks_at_once_are_ticks_one_by_one(sim, at_once, steps):
     np.testing.assert_allclose(many.dx, single.dx, rtol=0, atol=1e-9)
     for signal in options["watch"]:
         np.testing.assert_allclose(many.out.signal(signal), single.out.signal(signal), rtol=0, atol=1e-10)
+
+
+def test_sampled_states_of_a_saved_start_are_parameters(sim):
+    bd, names = two_clocks(sim), ["pid:integral", "pid:difference", "smooth:X_0", "pid held[0]", "change held[0]"]
+    first = sim.run(bd, T=0.5).state
+    found = sim.gradient(bd, lambda out: out.x[-1], names, T=0.4, start=first)
+    moved = {"pid:integral": ("sampled", "pid", 0), "pid:difference": ("sampled", "pid", 2)}
+    moved |= {"smooth:X_0": ("sampled", "smooth", 0)} | {f"{b} held[0]": ("held", b, 0) for b in ("pid", "change")}
+    for name, slope in zip(names, found.gradient.T, strict=True):
+        kind, block, k = moved[name]
+        ends = []
+        for h in (1e-4, -1e-4):
+            start = copy.deepcopy(first)
+            getattr(start, kind)[block][k] += h
+            ends.append(sim.run(bd, T=0.4, start=start, rtol=1e-10, atol=1e-12).x[-1])
+        np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2e-4, atol=1e-6)
+    with pytest.raises(InvalidValue, match="'pid:integral' is a sampled state, which no block is given"):
+        sim.tune(bd, lambda out: out.x[-1, 0] ** 2, names, T=0.4, start=first)

@@ -208,6 +208,7 @@ class Parameters:
         if not own or value is None or callable(value) or np.asarray(value).dtype.kind not in "iuf":
             known = [*_tunables(block), *(components(block.mech) if is_mechanical(block) else ())]
             _refuse_whole(block, attribute, name)
+            known += [state for state in self._begun if state.startswith((f"{block.name}:", f"{block.name} "))]
             raise unknown_name(f"parameters: of block {block.name!r} the tunable number", attribute, known)
         return np.array(value, dtype=float)
 

@@ -182,6 +182,7 @@ class TickingRun(LocatingRun):
         d.earliest = -math.inf
         sides = self._sides()
         taken, kept = s.advance(times, self.x, self.dx, sides, self.columns, due=due)
+        self.program.raise_interrupt()
         self.crossings.before = sides[0].tolist()
         if not taken:
             return False, which[:0]

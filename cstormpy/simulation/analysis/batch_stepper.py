@@ -57,6 +57,9 @@ class BatchStepper:
         found = stepped_by_others(sim, bd, inputs, outputs, x, "batch_stepper", _AssemblyOfRows)
         program, state = found.program, found.first[1][found.kept]
         _refuse_calls(program)
+        if program.clocks:
+            block = next(iter(found.diagram.cells))
+            raise DiagramError(f"batch_stepper: block {block.name!r} is sampled; sim.stepper steps one copy of it")
         self._found, self._diagram, self._u0 = found, found.diagram, found.u0
         self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states
         self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), state.size, self._u0.size)
@@ -112,7 +115,11 @@ class BatchStepper:
         n = self._x.shape[1]
         before = self._t, self._x, self._u
         shapes = (n,), (self.count if where is None else rows.size, n)
-        with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as (begin, state):
+        with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as (
+            begin,
+            state,
+            _,
+        ):
             if self._diagram.closed:
                 state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
             self._t, self._x, self._u = (each.copy() for each in before)

@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -33,14 +33,16 @@ from cstormpy.simulation.analysis.parameters import take_up
 from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_ports
 from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.slices import Compiled, Slices
+from cstormpy.simulation.compiled.slices import Compiled, Slices, take_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.named_states import numbers, state_vector
 from cstormpy.simulation.recording import Signal, find_signals
+from cstormpy.simulation.run_start import start_clocks
 from cstormpy.simulation.runner import RunState
-from cstormpy.simulation.saved_state import SavedState, opened
+from cstormpy.simulation.saved_state import SavedState, opened, ticks_are_due
+from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
 _FLOAT64 = np.dtype(np.float64)
@@ -64,6 +66,10 @@ class SteppedByOthers:
         What was given of that state; the rest is as the blocks say.
     u0 : ndarray
         The inputs there, as they are wired.
+    jumps : list of (float, Clock)
+        When sampled blocks jump, and by which clock, where that ticks first with its tick 0.
+    saved : SavedState or None
+        Where it begins, if that was saved.
     places, seen, wired : ndarray
         Where the inputs stand among the numbers of the program, if they do, and among its signals the outputs, and what
         is wired where the inputs enter.
@@ -80,6 +86,8 @@ class SteppedByOthers:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     states: tuple[str, ...]
+    jumps: list[tuple[float, Clock]]
+    saved: SavedState | None
     places: NDArray[np.int64]
     seen: NDArray[np.int64]
     wired: NDArray[np.int64]
@@ -87,15 +95,17 @@ class SteppedByOthers:
     @contextlib.contextmanager
     def begun(
         self, x: Any, t: float | None, who: str, checked: Callable[[Any], Array]
-    ) -> Iterator[tuple[float, Array]]:
+    ) -> Iterator[tuple[float, Array, bool]]:
         """Yield the time and the state of a reset, of what users say of them, with the numbers of all blocks read anew.
 
-        What is not said is as where it began; an array is yielded as it is `checked`. Where this or what follows fails,
-        all stays as it was.
+        And whether clocks that tick at that time are still to do so; the sampled blocks have their states. What is not
+        said is as where it began; an array is yielded as it is `checked`. Where this or what follows fails, all stays
+        as it was.
         """
         program, bd = self.program, self.diagram.bd
         x = opened(x, "reset: x")
         saved = isinstance(x, SavedState)
+        due = ticks_are_due(x if saved else self.saved, 0.0)
         begin = real_number(t, "reset: t") if t is not None else x.t if saved else float(self.first[0])
         before, arrays = SavedState.of(self.whole, *self.first, 0.0) if saved else None, (program.p, program.n)
         kept = [each.copy() for each in arrays]
@@ -110,12 +120,15 @@ class SteppedByOthers:
                 x = checked(x)
             for b in bd.blocklist:
                 take_up(b)
+            if not saved:
+                self._sample_as_at_start()
+            self.whole.bind_samples(self.simstate)
             if not program.refresh():
                 raise DiagramError(
                     f"{who}: a number of a block has been set to one of another form, or that it does not take; "
                     f"sim.run says which, or make another by sim.{who}(...)"
                 )
-            yield begin, x
+            yield begin, x, due
         except CstormError:
             for each, values in zip(arrays, kept, strict=True):
                 each[:] = values
@@ -123,31 +136,47 @@ class SteppedByOthers:
                 before.restore(self.whole, self.simstate)
             raise
 
+    def _sample_as_at_start(self) -> None:
+        """Give sampled blocks the states with which they begin."""
+        if self.saved is not None:
+            self.saved.restore_samples(self.whole, self.simstate)
+            return
+        for clock in self.whole.bd.clocklist:
+            self.simstate.clock_states[clock].state = clock.getstate0()
+        for hold in self.whole.holds.values():
+            hold.live = True
+
+    def state(self, t: float, x: Array, z: Array, due: bool) -> SavedState:
+        """Return the state of the whole where what is stepped stands."""
+        take_samples(z, self.program, self.diagram)
+        whole = self.first[1].copy()
+        whole[self.kept] = x
+        return replace(SavedState.of(self.whole, t, whole, 0.0), due=due)
+
 
 def stepped_by_others(
     sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, who: str, walk: type[AssemblyWithInputs] = AssemblyWithInputs
 ) -> SteppedByOthers:
-    """Return a diagram with nothing but continuous states, translated by a kind of walk through it.
+    """Return a diagram, translated by a kind of walk through it.
 
-    Where it has more, it is the part that the outputs need.
+    Where it has more than continuous states, it is the part that the outputs need.
     """
     feed_open_inputs(bd, inputs, f"{who}: inputs")
     with started(sim, bd, x, 0.0, who) as (whole, simstate, t, state):
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{who}: inputs"), f"{who}: inputs"), True, who)
         watched = find_signals(bd, outputs, f"{who}: outputs")
         diagram, kept, declared = whole, np.arange(state.size), declared_events(simstate)
-        try:
-            refuse_more_than_states(whole, simstate, declared, moved, who)
-        except DiagramError:
-            if not watched:
-                raise
+        if watched and _has_more_than_states(whole, simstate, declared, moved):
             diagram, kept = needed_part(whole, simstate, moved, watched)
-            refuse_more_than_states(diagram, simstate, declared, moved, who)
+        jumps = refuse_more_than_samples(diagram, simstate, declared, moved, who)
+        if t > 0.0:  # at which they may have jumped
+            jumps = _jumps_of_samples(diagram)
         try:
             assembly = walk(diagram, moved)
             program = assembly.program()
         except NotTranslated as why:
             raise DiagramError(f"{who}: {why}") from why
+        refuse_other_ticks(program, diagram, who, "cannot be stepped")
         return SteppedByOthers(
             diagram,
             whole,
@@ -160,6 +189,8 @@ def stepped_by_others(
             tuple(name for i in moved for name in labels(i.signal)),
             tuple(name for s in watched for name in labels(s)),
             tuple(bd.statenames[k] for k in kept),
+            jumps,
+            saved if isinstance(saved := opened(x, f"{who}: x"), SavedState) else None,
             np.array([k for i in moved for k in assembly.places_of.get(i.signal.key, ())], dtype=np.int64),
             places_of(program, watched),
             places_of(program, [arriving(bd, i.signal) for i in moved]),
@@ -174,12 +205,14 @@ class DiagramStepper:
     t : float
         The time.
     x : ndarray, (n,)
-        The states.
+        The continuous states.
     inputs, outputs, states : tuple of str
         What the entries of u, y and x are.
     """
 
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
+        from cstormpy.simulation.analysis.clocked_steps import ClockedSteps
+
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
         method = fixed_method(solver, "stepper")
         found = stepped_by_others(sim, bd, inputs, outputs, x, "stepper")
@@ -189,6 +222,7 @@ class DiagramStepper:
         #: Substeps that are taken in one call, which closes no loops of mechanisms: that is done after each of them.
         self._at_once = 1 if found.diagram.closed else self._substeps
         self._compiled = Compiled(found.program, len(self.states))
+        self._clocked = ClockedSteps(found, self._compiled, method) if found.program.clocks else None
         self._prepare(method)
         self.reset()
 
@@ -226,11 +260,21 @@ class DiagramStepper:
         t : float, optional
             The time, instead of that of the start or of the saved state.
         """
-        with self._found.begun(x, t, "stepper", self._checked) as (begin, state):
+        with self._found.begun(x, t, "stepper", self._checked) as (begin, state, due), self._kept():
             start = self._diagram.shut(state)
+            if self._clocked is not None:
+                self._clocked.begin(begin, due)
             y = self._look_as_wired(begin, start)
-        self.x, self.t = start, begin
+        self.x, self.t, self._late, self._due = start, begin, 0.0, due
         return y
+
+    def _kept(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._clocked is None else self._clocked.kept()
+
+    @property
+    def state(self) -> SavedState:
+        """Where it stands, to go back to by `reset`, or to go on from by `Simulation.run`: with all that is sampled."""
+        return self._found.state(self.t, self.x, self._compiled.z, self._due)
 
     def _checked(self, x: Any) -> Array:
         return numbers(x, len(self.states), "reset: x")
@@ -261,27 +305,47 @@ class DiagramStepper:
             self._u[:] = real_array(u, "step: u", *shapes, hint=those_of(self.inputs), finite=False)
         if dt.__class__ is not float or not 0.0 < dt < math.inf:
             dt = positive(dt, "step: dt")
-        if self._diagram.closed:
-            return self._closed_step(dt)
-        self._start[:], self._at[TIME], self._at[LENGTH] = self.x, self.t, dt
-        status = self._go()
-        if status:
-            raise self._failure(status, self.t + dt)
-        self.t, self.x = self.t + dt, self._end.copy()
-        return self._y.copy()
+        # what is rounded off is added later: steps of a tenth of a clock's period end at its ticks for ever
+        ahead = dt + self._late
+        end = self.t + ahead
+        if self._clocked is not None:
+            y, x = self._clocked_step(dt, end)
+        elif self._diagram.closed:
+            y, x = self._closed_step(dt, end)
+        else:
+            self._start[:], self._at[TIME], self._at[LENGTH] = self.x, self.t, dt
+            status = self._go()
+            if status:
+                raise self._failure(status, end)
+            y, x = self._y.copy(), self._end.copy()
+        self.t, self.x, self._late = end, x, ahead - (end - self.t)
+        return y
 
-    def _closed_step(self, dt: float) -> Array:
-        """Do so with the loops of mechanisms closed after each substep, as a run does."""
+    def _closed_step(self, dt: float, end: float) -> tuple[Array, Array]:
+        """Return outputs and state with the loops of mechanisms closed after each substep, as a run does."""
         h, x = dt / self._substeps, self.x
         for k in range(self._substeps):
             self._start[:], self._at[TIME], self._at[LENGTH] = x, self.t + k * h, h
             status = self._go()
             if status:
-                raise self._failure(status, self.t + dt)
-            x = shut_within(self._diagram, self._end, self.t + dt)
-        y = self._look(self.t + dt, x, self._u)
-        self.t, self.x = self.t + dt, x
-        return y
+                raise self._failure(status, end)
+            x = shut_within(self._diagram, self._end, end)
+        return self._look(end, x, self._u), x
+
+    def _clocked_step(self, dt: float, end: float) -> tuple[Array, Array]:
+        """Return outputs and state with what is due on the way done as a run does it."""
+        clocked = self._clocked
+        assert clocked is not None
+        self._program.p[self._places] = self._u
+        with clocked.kept():
+            try:
+                x = clocked.go(self.t, self.x, end, dt / self._substeps)
+            except StepFailed:
+                self._end[:], self._at[TIME] = clocked.tried, clocked.failed_at
+                finite = np.isfinite(self._end).all()
+                raise self._failure(1 if finite else NOT_FINITE, end) from None
+        self._due = True
+        return self._compiled.out[self._seen], x
 
     def _failure(self, status: int, end: float) -> BlockError:
         if not np.isfinite(self._u).all():
@@ -310,6 +374,8 @@ class DiagramStepper:
             u = wired
         if failed:
             raise self._fails_at(t)
+        if self._clocked is not None and self._clocked.fresh:
+            self._clocked.hold()
         self._u0 = u
         return out[self._seen]
 
@@ -389,14 +455,36 @@ def declared_events(simstate: Any) -> list[tuple[float, Any]]:
     return [(float(t), source) for t, source in simstate.eventq.pop_until(math.inf)]
 
 
-def refuse_more_than_states(
-    diagram: Diagram, simstate: Any, declared: list[tuple[float, Any]], moved: list[Input], who: str
-) -> None:
-    """Refuse what happens between two steps: ticks, events that do something, declared jumps."""
-    sampled = [b.name for b in diagram.cells]
-    if sampled:
-        _refuse(who, sampled[0], "is sampled", "sampled blocks")
-    refuse_more_than_samples(diagram, simstate, declared, moved, who)
+def _has_more_than_states(
+    diagram: Diagram, simstate: Any, declared: list[tuple[float, Any]], moved: list[Input]
+) -> bool:
+    """Tell whether something happens between two steps: ticks, events that do something, declared jumps."""
+    try:
+        refuse_more_than_samples(diagram, simstate, declared, moved, "")
+    except DiagramError:
+        return True
+    return bool(diagram.cells)
+
+
+def _jumps_of_samples(diagram: Diagram) -> list[tuple[float, Clock]]:
+    """Return when sampled blocks jump, and by which clock, where a run begins at a time of 0."""
+    simstate = RunState(diagram)
+    simstate.t, simstate.T, simstate.tf, simstate.max_step = 0.0, 1.0, 1.0, 0.01
+    start_clocks(diagram.bd, simstate, 0, 0.0, True)
+    for b in diagram.cells:
+        b.start_safe(simstate)
+    return [(t, source._clock) for t, source in declared_events(simstate) if not isinstance(source, Clock)]
+
+
+def refuse_other_ticks(program: Program, diagram: Diagram, who: str, cannot: str) -> None:
+    """Refuse clocks whose ticks are left to Python, with one of their blocks."""
+    written = [clock for clock, _, _ in program.clocks]
+    for b in diagram.cells:
+        if b._clock not in written:
+            raise DiagramError(
+                f"{who}: block {b.name!r} {cannot}: its ticks are not translated; only a run handles such: leave the "
+                "block out of this diagram, and put what it gives in by inputs="
+            )
 
 
 def refuse_more_than_samples(

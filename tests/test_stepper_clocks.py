@@ -1,0 +1,186 @@
+"""Diagrams with clocks that are stepped from outside: they tick as in a run, by the inputs of the step behind that."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+import cstormpy as cs
+from cstormpy.errors import CstormError
+
+
+@pytest.fixture
+def sim():
+    return cs.Simulation(engine="compiled", live=False, progress=False)
+
+
+def led(sim, T=0.1, offset=0.0):
+    """Return a mass on a spring, pushed by what a ZOH holds of an error."""
+    bd = sim.blockdiagram()
+    wanted, error, force = bd.CONSTANT(0.5, name="wanted"), bd.SUM("+-", name="error"), bd.SUM("+--", name="force")
+    place, speed = bd.INTEGRATOR(0.3, name="place"), bd.INTEGRATOR(-0.2, name="speed")
+    damper, spring = bd.GAIN(0.5, name="damper"), bd.GAIN(2.0, name="spring")
+    held = bd.ZOH(bd.clock(T, offset=offset), x0=0.7, name="held")
+    bd.connect(speed, place, damper)
+    bd.connect(place, error[1], spring)
+    bd.connect(wanted, error[0])
+    bd.connect(error, held)
+    for port, block in enumerate((held, damper, spring)):
+        bd.connect(block, force[port])
+    bd.connect(force, speed)
+    return bd
+
+
+#: Rates of (place, speed, held).
+SPRING = np.array([[0.0, 1.0, 0.0], [-2.0, -0.5, 1.0], [0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("T", "offset", "dt"), [(0.1, 0.0, 0.1), (0.1, 0.0, 0.025), (0.1, 0.03, 0.07), (0.1, 0.0, 0.25), (0.07, 0.02, 0.1)]
+)
+def test_a_loop_with_a_hold_is_its_discrete_loop_by_hand(sim, T, offset, dt):
+    """It was refused. By matrix exponentials between the ticks, and inputs that change with each step."""
+    stepper = sim.stepper(led(sim, T, offset), ["wanted"], ["place", "held"], substeps=50)
+    now, tick = np.array([0.3, -0.2, 0.7]), 0
+    np.testing.assert_array_equal(stepper.reset(), now[[0, 2]])
+    for k, wanted in enumerate(np.random.default_rng(1).normal(size=24)):
+        t, end = k * dt, (k + 1) * dt
+        while offset + tick * T < end - 1e-9:
+            due = max(offset + tick * T, t)
+            now = expm(SPRING * (due - t)) @ now
+            now[2], t, tick = wanted - now[0], due, tick + 1
+        now = expm(SPRING * (end - t)) @ now
+        np.testing.assert_allclose(stepper.step([wanted], dt), now[[0, 2]], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(stepper.x, now[:2], rtol=0, atol=1e-10)
+
+
+def test_ticks_are_met_by_any_number_of_steps_of_a_part_of_the_period(sim):
+    """Times that are added up are rounded: those of 10 000 steps lay beside the ticks."""
+    bd = sim.blockdiagram()
+    u, held = bd.CONSTANT(0.0, name="u"), bd.ZOH(bd.clock(0.1), name="held")
+    bd.connect(u, held)
+    bd.connect(held, bd.NULL())
+    stepper = sim.stepper(bd, ["u"], ["held"])
+    for k in range(10_000):
+        (y,) = stepper.step([float(k)], 0.01)
+        assert y == k // 10 * 10
+    assert stepper.t == pytest.approx(100.0, abs=1e-12)
+
+
+def late(sim):
+    """Return a mass whose forces come late: by delays, a hold and a difference, each by a clock of its own."""
+    bd = sim.blockdiagram()
+    place, speed = bd.INTEGRATOR(1.0, name="place"), bd.INTEGRATOR(0.0, name="speed")
+    push, force = bd.CONSTANT(0.2, name="push"), bd.SUM("+----", name="force")
+    blocks = (
+        bd.DELAY(bd.clock(0.05), time=0.12, x0=0.3, name="late"),
+        bd.DELAY(bd.clock(0.03), samples=2, name="before"),
+        bd.ZOH(bd.clock(0.05, offset=0.01), name="held"),
+        bd.DERIV_S(bd.clock(0.07, offset=0.02), x0=0.4, name="rate"),
+    )
+    bd.connect(speed, place)
+    bd.connect(place, *blocks)
+    bd.connect(push, force[0])
+    for port, (block, factor) in enumerate(zip(blocks, (4.0, 0.5, 0.3, 0.2), strict=True), 1):
+        gain = bd.GAIN(factor)
+        bd.connect(block, gain)
+        bd.connect(gain, force[port])
+    bd.connect(force, speed)
+    return bd
+
+
+LATE = ["place", "late", "before", "held", "rate"]
+
+
+@pytest.mark.parametrize("dt", [0.01, 0.013, 0.05, 0.3])
+def test_several_clocks_tick_as_in_a_run(sim, dt):
+    stepper = sim.stepper(late(sim), ["push"], LATE, substeps=round(dt / 0.001))
+    out = sim.run(late(sim), T=1.2, solver="RK4", dt=0.001, watch=LATE)
+    ticks = np.concatenate(
+        [np.arange(60) * T + offset for T, offset in ((0.05, 0), (0.03, 0), (0.05, 0.01), (0.07, 0.02))]
+    )
+    seen = 0
+    while stepper.t < 1.2 - dt:
+        y = stepper.step([0.2], dt)
+        k = np.flatnonzero(np.abs(out.t - stepper.t) < 1e-9)
+        if k.size:
+            np.testing.assert_allclose(stepper.x, out.x[k[0]], rtol=0, atol=1e-9)
+            if np.abs(ticks - stepper.t).min() > 1e-6 and abs(stepper.t - 0.12) > 1e-6:
+                seen += 1
+                np.testing.assert_allclose(y, [out.signal(name)[k[0]] for name in LATE], rtol=0, atol=1e-8)
+    assert seen or dt >= 0.05
+
+
+def steps_of(stepper, count=60):
+    return np.array([stepper.step([0.2], 0.01) for _ in range(count)])
+
+
+def test_a_state_with_what_is_sampled_is_gone_back_to(sim, tmp_path):
+    """By a stepper, by another one, from a file, and by a run; and a stepper goes on from that of a run."""
+    stepper = sim.stepper(late(sim), ["push"], LATE, substeps=10)
+    steps_of(stepper, 47)
+    state = stepper.state
+    assert state.due and state.t == pytest.approx(0.47)
+    state.save(tmp_path / "here.json")
+    expected, other = steps_of(stepper), sim.stepper(late(sim), ["push"], LATE, substeps=10, x=state)
+    x = stepper.x
+    for start in (state, tmp_path / "here.json"):
+        stepper.reset(start)
+        np.testing.assert_allclose(steps_of(stepper), expected, rtol=0, atol=1e-12)
+    for _ in range(2):
+        np.testing.assert_allclose(steps_of(other), expected, rtol=0, atol=1e-12)
+        other.reset()
+    out = sim.run(late(sim), T=0.6, start=state, solver="RK4", dt=0.001)
+    np.testing.assert_allclose(out.x[-1], x, rtol=0, atol=1e-12)
+    before = sim.run(late(sim), T=0.45, solver="RK4", dt=0.001)  # where two clocks tick, which it has had done
+    other.reset(before)
+    np.testing.assert_allclose(steps_of(other, 62)[2:], expected, rtol=0, atol=1e-12)
+
+
+def test_a_state_says_whether_ticks_of_its_time_are_still_to_be_done(sim):
+    """At a tick a stepper waits for the inputs of the next step, a run has seen its own."""
+    stepper = sim.stepper(led(sim), ["wanted"], ["place", "held"])
+    stepper.step([0.5], 0.1)
+    state, out = stepper.state, sim.run(led(sim), T=0.1, solver="RK4", dt=0.1)
+    assert state.due and not out.state.due
+    x = out.x[-1]
+    np.testing.assert_allclose(stepper.x, x, rtol=0, atol=1e-14)
+    assert state.sampled["held"] == [pytest.approx(0.2)] and out.state.sampled["held"] == [pytest.approx(0.5 - x[0])]
+    ends = [sim.run(led(sim), T=0.05, start=start, solver="RK4", dt=0.05).x[-1] for start in (state, out)]
+    np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=1e-14)
+    stepper.reset(out)
+    np.testing.assert_allclose(stepper.step([9.0], 0.05)[1], 0.5 - x[0])  # its input came too late for this tick
+    stepper.reset(state)
+    np.testing.assert_allclose(stepper.step([9.0], 0.05)[1], 9.0 - x[0])
+
+
+def test_what_fails_leaves_samples_and_clocks_where_they_stood(sim):
+    stepper = sim.stepper(late(sim), ["push"], LATE, substeps=10)
+    expected = steps_of(stepper)
+    stepper.reset()
+    steps_of(stepper, 47)
+    before = stepper.state
+    for u, dt in (([np.nan], 0.1), ([0.2], -1.0), ([1e308], 40.0)):
+        with pytest.raises(CstormError):
+            stepper.step(u, dt)
+        assert stepper.state == before
+    other = sim.run(led(sim), T=0.1).state
+    with pytest.raises(CstormError, match="has none of that name"):
+        stepper.reset(other)
+    assert stepper.state == before
+    np.testing.assert_array_equal(steps_of(stepper, 13), expected[47:])
+
+
+def test_a_start_at_another_time_has_clocks_that_have_not_ticked_before(sim):
+    """At 3 s, where both clocks tick as at 0, all is as from 0."""
+    bd = late(sim)
+    stepper = sim.stepper(bd, ["push", "rate"], LATE[:4], substeps=10)
+
+    def steps():
+        return np.array([stepper.step([0.2, 0.0], 0.01) for _ in range(60)])
+
+    expected = steps()
+    stepper.reset(t=3.0)
+    np.testing.assert_allclose(steps(), expected, rtol=0, atol=1e-11)
+    assert stepper.t == pytest.approx(3.6)

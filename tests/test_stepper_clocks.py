@@ -184,3 +184,58 @@ def test_a_start_at_another_time_has_clocks_that_have_not_ticked_before(sim):
     stepper.reset(t=3.0)
     np.testing.assert_allclose(steps(), expected, rtol=0, atol=1e-11)
     assert stepper.t == pytest.approx(3.6)
+
+
+@pytest.mark.parametrize(("make", "given", "seen"), [(led, "wanted", ["place", "held"]), (late, "push", LATE)])
+@pytest.mark.parametrize(("dt", "substeps"), [(0.01, 2), (0.07, 7), (0.3, 30)])
+def test_many_copies_tick_as_one_does(sim, make, given, seen, dt, substeps):
+    """Each at times of its own: some are reset on the way, to other times."""
+    one = [sim.stepper(make(sim), [given], seen, substeps=substeps) for _ in range(3)]
+    many = sim.batch_stepper(make(sim), [given], seen, substeps=substeps, count=3)
+    starts, rng = np.array([[0.2, 0.1], [0.3, 0.2]]), np.random.default_rng(0)
+    for k in range(20):
+        if k in (4, 13):
+            t = 0.0 if k == 4 else 1.03
+            y = many.reset(starts, t, where=[True, False, True])
+            for row, x in zip((0, 2), starts, strict=True):
+                np.testing.assert_allclose(y[row], one[row].reset(x, t), rtol=0, atol=1e-13)
+        u = rng.normal(size=(3, 1))
+        y = many.step(u, dt)
+        for row, each in enumerate(one):
+            np.testing.assert_allclose(y[row], each.step(u[row], dt), rtol=0, atol=1e-12)
+            np.testing.assert_allclose(many.x[row], each.x, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(many.t, [each.t for each in one])
+
+
+def test_many_copies_stay_where_they_stood_where_one_fails(sim):
+    many = sim.batch_stepper(late(sim), ["push"], LATE, count=2)
+    first = [many.step(np.full((2, 1), 0.2), 0.01) for _ in range(20)]
+    many.reset()
+    for k in range(20):
+        if k == 12:
+            for u, dt in (([[0.2], [np.nan]], 0.1), ([[1e308], [0.2]], 40.0)):
+                with pytest.raises(CstormError, match="row"):
+                    many.step(u, dt)
+        np.testing.assert_array_equal(many.step(np.full((2, 1), 0.2), 0.01), first[k])
+
+
+def pushed_four_bar(bd):
+    mech = cs.library.four_bar()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=mech.project([1.0, -1.8, -2.0])[0], name="plant")
+    push, held = bd.CONSTANT([0.5], name="push"), bd.ZOH(bd.clock(0.07), x0=[0.0], name="held")
+    bd.connect(push, held)
+    bd.connect(held, plant.tau)
+    return bd
+
+
+def test_loops_stay_closed_between_ticks_as_in_a_run(sim, monkeypatch):
+    out = sim.run(pushed_four_bar(sim.blockdiagram()), T=2.0, solver="RK4", dt=0.01)
+    many = sim.batch_stepper(pushed_four_bar(sim.blockdiagram()), ["push"], ["plant.q"], count=2, substeps=5)
+    steppers = [sim.stepper(pushed_four_bar(sim.blockdiagram()), ["push"], ["plant.q"], substeps=5), many]
+    monkeypatch.setattr("cstormpy.simulation.compiled.program.Program.closes", False)  # as of larger mechanisms
+    steppers.append(sim.stepper(pushed_four_bar(sim.blockdiagram()), ["push"], ["plant.q"], substeps=5))
+    for stepper in steppers:
+        for _ in range(40):
+            stepper.step(np.full((2, 1), 0.5) if stepper is many else [0.5], 0.05)
+        for x in np.atleast_2d(stepper.x):
+            np.testing.assert_allclose(x, out.x[-1], rtol=0, atol=1e-10)

@@ -10,14 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
-from bdsim.components import Clock
 
 from cstormpy.arrays import Array
 from cstormpy.kernels.rungekutta import EARLIEST, TIME
-from cstormpy.simulation.analysis.external import SteppedByOthers, declared_events, shut_within
-from cstormpy.simulation.compiled.slices import Compiled, Slices, fill_samples
-from cstormpy.simulation.run_start import start_clocks
-from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME
+from cstormpy.simulation.analysis.external import SteppedByOthers, shut_within
+from cstormpy.simulation.compiled.slices import Compiled, Slices
+from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME, shortest_step
 from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.tableaus import Tableau
 
@@ -69,20 +67,8 @@ class ClockedSteps:
 
     def begin(self, t: float, due: bool) -> None:
         """Stand at a time, with the samples that the blocks have, where clocks are still to tick or have done so."""
-        found, program = self._found, self._compiled.program
-        fill_samples(self._compiled.z, program, found.diagram)
-        start_clocks(found.diagram.bd, found.simstate, 0, t, due)
-        ticks = {source: when for when, source in declared_events(found.simstate) if isinstance(source, Clock)}
-        number = {clock: found.simstate.clock_states[clock].tick - 1 for clock in ticks}
-        # a jump is told as of a clock that ticks first with its tick 0
-        jumps = [when + (number[clock] * clock.T if due else 0.0) for when, clock in found.jumps]
-        self._slices.schedule(
-            t,
-            True,
-            False,
-            [(ticks[clock], number[clock]) for clock, _, _ in program.clocks],
-            np.array(sorted(when for when in jumps if when > t), dtype=float),
-        )
+        self._compiled.z[:], ticks, jumps = self._found.beginning(t, due)
+        self._slices.schedule(t, True, False, ticks, jumps)
         self._slices.at[EARLIEST] = -np.inf
         self.fresh = any(self._compiled.z[self._flags])
 
@@ -102,6 +88,7 @@ class ClockedSteps:
         StepFailed
             Where a block fails, a loop does not close, or a state is not finite; `failed_at` is the time.
         """
+        h = max(h, shortest_step(end))
         if self.fresh:
             self._rate(t, x)
             self.hold()

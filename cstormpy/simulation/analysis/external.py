@@ -33,7 +33,7 @@ from cstormpy.simulation.analysis.parameters import take_up
 from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_ports
 from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.slices import Compiled, Slices, take_samples
+from cstormpy.simulation.compiled.slices import Compiled, Slices, fill_samples, take_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.given_arguments import check_numbers
@@ -145,6 +145,18 @@ class SteppedByOthers:
             self.simstate.clock_states[clock].state = clock.getstate0()
         for hold in self.whole.holds.values():
             hold.live = True
+
+    def beginning(self, t: float, due: bool) -> tuple[Array, list[tuple[float, int]], Array]:
+        """Return sampled states where a start is at a time, the next tick of each clock and its number, and jumps."""
+        z = np.zeros(self.program.sampled_size)
+        fill_samples(z, self.program, self.diagram)
+        start_clocks(self.diagram.bd, self.simstate, 0, t, due)
+        ticks = {source: when for when, source in declared_events(self.simstate) if isinstance(source, Clock)}
+        number = {clock: self.simstate.clock_states[clock].tick - 1 for clock in ticks}
+        # a jump is told as of a clock that ticks first with its tick 0
+        jumps = [when + (number[clock] * clock.T if due else 0.0) for when, clock in self.jumps]
+        clocks = [clock for clock, _, _ in self.program.clocks]
+        return z, [(ticks[c], number[c]) for c in clocks], np.array(sorted(j for j in jumps if j > t), dtype=float)
 
     def state(self, t: float, x: Array, z: Array, due: bool) -> SavedState:
         """Return the state of the whole where what is stepped stands."""

@@ -123,6 +123,8 @@ def test_a_state_with_what_is_sampled_is_gone_back_to(sim, tmp_path):
     state = stepper.state
     assert state.due and state.t == pytest.approx(0.47)
     state.save(tmp_path / "here.json")
+    many = sim.batch_stepper(late(sim), ["push"], LATE, substeps=10, count=2)
+    first = many.reset(state, where=[False, True])[1]
     expected, other = steps_of(stepper), sim.stepper(late(sim), ["push"], LATE, substeps=10, x=state)
     x = stepper.x
     for start in (state, tmp_path / "here.json"):
@@ -133,6 +135,16 @@ def test_a_state_with_what_is_sampled_is_gone_back_to(sim, tmp_path):
         other.reset()
     out = sim.run(late(sim), T=0.6, start=state, solver="RK4", dt=0.001)
     np.testing.assert_allclose(out.x[-1], x, rtol=0, atol=1e-12)
+    for row in expected:
+        np.testing.assert_allclose(many.step([[0.7], [0.2]], 0.01)[1], row, rtol=0, atol=1e-12)
+    for row, time in ((0, 0.6), (1, 1.07)):  # the other one has begun anew
+        assert many.state_of(row).t == pytest.approx(time) and many.state_of(row).due
+    for kind in ("continuous", "sampled", "held"):
+        found, wanted = (getattr(each, kind) for each in (many.state_of(1), stepper.state))
+        assert found.keys() == wanted.keys()
+        for name, values in wanted.items():
+            np.testing.assert_allclose(found[name], values, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(many.reset(state)[0], first)
     before = sim.run(late(sim), T=0.45, solver="RK4", dt=0.001)  # where two clocks tick, which it has had done
     other.reset(before)
     np.testing.assert_allclose(steps_of(other, 62)[2:], expected, rtol=0, atol=1e-12)
@@ -239,3 +251,20 @@ def test_loops_stay_closed_between_ticks_as_in_a_run(sim, monkeypatch):
             stepper.step(np.full((2, 1), 0.5) if stepper is many else [0.5], 0.05)
         for x in np.atleast_2d(stepper.x):
             np.testing.assert_allclose(x, out.x[-1], rtol=0, atol=1e-10)
+
+
+def test_what_is_held_from_the_start_follows_the_inputs_of_the_first_step(sim):
+    """A difference whose clock ticks later holds what it is of the inputs at the start, as in a run."""
+    bd = sim.blockdiagram()
+    u, total = bd.CONSTANT(0.0, name="u"), bd.INTEGRATOR(0.0, name="total")
+    rate = bd.DERIV_S(bd.clock(0.1, offset=0.05), x0=0.25, name="rate")
+    bd.connect(u, rate)
+    bd.connect(rate, total)
+    names = ["rate", "total"]
+    stepper, many = sim.stepper(bd, ["u"], names), sim.batch_stepper(bd, ["u"], names, count=2)
+    for start in (None, stepper.state):  # which holds nothing yet either
+        np.testing.assert_allclose([stepper.reset(start), *many.reset(start)], [[-2.5, 0.0]] * 3, rtol=1e-14)
+        np.testing.assert_allclose(stepper.step([1.0], 0.04), [7.5, 0.3], rtol=1e-13)
+        np.testing.assert_allclose(many.step([[1.0], [2.0]], 0.04), [[7.5, 0.3], [17.5, 0.7]], rtol=1e-13)
+    u.value = 1.0
+    assert sim.run(bd, T=0.04, start=sim.stepper(bd).state).x[-1, 0] == pytest.approx(0.3, rel=1e-12)

@@ -30,6 +30,7 @@ from cstormpy.simulation.analysis.external import (
 )
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input
 from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.step_control import shortest_step
 
 #: Rows of which all stages are computed before those of the next: they stay in the processor's cache.
@@ -48,6 +49,8 @@ class BatchStepper:
     count : int
     inputs, outputs, states : tuple of str
         What the columns of u, y and x are.
+    sampled : tuple of str
+        The names of the sampled blocks.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class BatchStepper:
         program, state = found.program, found.first[1][found.kept]
         _refuse_calls(program)
         self._found, self._diagram, self._u0 = found, found.diagram, found.u0
-        self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states
+        self.inputs, self.outputs, self.states, self.sampled = found.inputs, found.outputs, found.states, found.sampled
         #: What each row has of its own, and how many of each.
         sizes = {"t": 1, "x": state.size, "z": program.sampled_size, "u": self._u0.size}
         self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), sizes)
@@ -106,7 +109,7 @@ class BatchStepper:
         """The states, in an array of their own."""
         return self._x[: self.count].copy()
 
-    def reset(self, x: Any = None, t: float | None = None, where: Any = None) -> Array:
+    def reset(self, x: Any = None, t: float | None = None, where: Any = None, sampled: Any = None) -> Array:
         """Go back to the start, all or some, with the inputs as they are wired there; return the outputs of all.
 
         Numbers of blocks that have been set since are taken up here, by all copies, and not between steps.
@@ -118,13 +121,16 @@ class BatchStepper:
         t : float, optional
         where : array of bool (count,), optional
             Which are reset; all unless given.
+        sampled : dict, optional
+            States of sampled blocks, by their names, (k,), or a row for each that is reset.
         """
         rows: Any = slice(self.count) if where is None else np.flatnonzero(_mask(where, self.count))
         n = self._x.shape[1]
         before = self._t, self._x, self._u, self._late
         clocked = self._clocked
         kept = None if clocked is None else clocked.kept()
-        shapes = (n,), (self.count if where is None else rows.size, n)
+        chosen = self.count if where is None else int(rows.size)
+        shapes, samples = ((n,), (chosen, n)), self._found.samples_of(sampled, chosen)
         with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as begun:
             begin, state, due = begun
             if self._diagram.closed:
@@ -134,6 +140,8 @@ class BatchStepper:
             try:
                 if clocked is not None:
                     clocked.begin(rows, begin, due)
+                for part, values in samples:
+                    self._z[rows, part] = values
                 self._enter_wired(rows)
                 return self.look()
             except BlockError:
@@ -141,6 +149,12 @@ class BatchStepper:
                 if clocked is not None and kept is not None:
                     clocked.put_back(kept)
                 raise
+
+    def state_of(self, row: int) -> SavedState:
+        """Return where a copy stands, to go back to by `reset`, or to go on from by `Simulation.run`."""
+        row = whole_number(row, "state_of: row", 0, self.count - 1)
+        at, clocked = (float(self._t[row, 0]), self._x[row], self._z[row]), self._clocked
+        return self._found.state(*at, clocked is not None and bool(clocked.due[row]))
 
     def _enter_wired(self, rows: Any) -> None:
         """Let inputs of some rows be as they are wired, which may follow from one another."""
@@ -351,6 +365,7 @@ def _refuse_calls(program: Program) -> None:
     if calling is not None:
         raise DiagramError(
             f"batch_stepper: block {calling[0]!r} has no code for many rows, for which it must be traced: {calling[1]}"
+            "; sim.stepper steps one copy"
         )
 
 

@@ -30,6 +30,8 @@ class ClockedRows:
     Attributes
     ----------
     z : ndarray (rows, sampled states)
+    due : ndarray of bool (rows,)
+        Whether clocks that tick where a row stands are still to do so.
     earliest, latest : ndarray (rows, 1)
         Between which times signals are asked for in the present steps, beside what jumps.
     """
@@ -40,6 +42,7 @@ class ClockedRows:
         self.z = np.zeros((rows, program.sampled_size))
         self._T, self._offset = np.array([c.T for c in clocks]), np.array([c.offset for c in clocks])
         self._number, self._fresh = np.zeros((rows, len(clocks))), np.zeros(rows, dtype=bool)
+        self.due = np.ones(rows, dtype=bool)
         self._jumps = np.full((rows, len(found.jumps)), -np.inf)
         self.earliest, self.latest = np.full((rows, 1), -np.inf), np.full((rows, 1), np.inf)
         self._flags = [program.flags[clock] for clock in clocks]
@@ -53,13 +56,16 @@ class ClockedRows:
             self._parts.append((part, slice(begin, begin + count), own))
             self.columns += range(first, first + count)
 
-    def kept(self) -> tuple[Array, ...]:
-        """Return all that changes, to be put back."""
-        return tuple(each.copy() for each in (self.z, self._number, self._fresh, self._jumps))
+        #: All that changes.
+        self._changing = self.z, self._number, self._fresh, self.due, self._jumps
 
-    def put_back(self, kept: tuple[Array, ...]) -> None:
+    def kept(self) -> tuple[NDArray[Any], ...]:
+        """Return all that changes, to be put back."""
+        return tuple(each.copy() for each in self._changing)
+
+    def put_back(self, kept: tuple[NDArray[Any], ...]) -> None:
         """Stand where it stood."""
-        for each, before in zip((self.z, self._number, self._fresh, self._jumps), kept, strict=True):
+        for each, before in zip(self._changing, kept, strict=True):
             each[:] = before
         self.earliest[:], self.latest[:] = -np.inf, np.inf
 
@@ -67,18 +73,19 @@ class ClockedRows:
         """Have some rows stand at a time, with the samples that the blocks have."""
         z, ticks, jumps = self._found.beginning(t, due)
         self.z[rows], self._number[rows] = z, [number for _, number in ticks]
-        self._fresh[rows] = z[self._flags].any()
+        self._fresh[rows], self.due[rows] = z[self._flags].any(), due
         self._jumps[rows] = -np.inf
         self._jumps[rows, : len(jumps)] = jumps
 
     def fill_lanes(self, count: int) -> None:
         """Let lanes without a copy do what the first copy does."""
-        for each in (self.z, self._number, self._fresh, self._jumps):
+        for each in self._changing:
             each[count:] = each[0]
 
     def tick(self, t: Array, going: NDArray[np.bool_], computed: Callable[[], Array]) -> None:
         """Have clocks tick that are due, in rows that go on, all from the signals that are `computed` then."""
         due = (self._next() < t + _tolerance(t)) & going
+        self.due |= going[:, 0]
         jumped = (np.abs(self._jumps - t) <= _tolerance(t)).any(axis=1, keepdims=True)
         self.earliest[:] = np.where(jumped, t + JUMP_WIDTH * np.spacing(t), -np.inf)
         self.latest[:] = np.inf

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array, real_number
-from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue
+from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
@@ -111,6 +111,8 @@ class SteppedByOthers:
         kept = [each.copy() for each in arrays]
         check_numbers(bd.blocklist)
         try:
+            for hold in self.whole.holds.values():
+                hold.live = True  # unless something is held, as is put back
             if saved:
                 x = x.restore(self.whole, self.simstate, "reset: x")[self.kept]
             elif x is None or isinstance(x, Mapping):
@@ -143,8 +145,6 @@ class SteppedByOthers:
             return
         for clock in self.whole.bd.clocklist:
             self.simstate.clock_states[clock].state = clock.getstate0()
-        for hold in self.whole.holds.values():
-            hold.live = True
 
     def beginning(self, t: float, due: bool) -> tuple[Array, list[tuple[float, int]], Array]:
         """Return sampled states where a start is at a time, the next tick of each clock and its number, and jumps."""
@@ -158,12 +158,32 @@ class SteppedByOthers:
         clocks = [clock for clock, _, _ in self.program.clocks]
         return z, [(ticks[c], number[c]) for c in clocks], np.array(sorted(j for j in jumps if j > t), dtype=float)
 
+    @property
+    def sampled(self) -> tuple[str, ...]:
+        """The names of the sampled blocks."""
+        return tuple(str(b.name) for b, _ in self.program.sampled)
+
+    def samples_of(self, given: Any, rows: int) -> list[tuple[slice, Array]]:
+        """Return where sampled states stand and what they are, of what users say of them by the names of blocks."""
+        if given is None:
+            return []
+        if not isinstance(given, Mapping):
+            raise InvalidType(f"reset: sampled: expected a dict, as {{'filter': state}}, got {shown(given)}")
+        parts, found = {str(b.name): part for b, part in self.program.sampled}, []
+        for name, value in given.items():
+            if name not in parts:
+                raise unknown_name("reset: sampled: block", name, parts)
+            size = parts[name].stop - parts[name].start
+            found.append((parts[name], real_array(value, f"reset: sampled[{name!r}]", (size,), (rows, size))))
+        return found
+
     def state(self, t: float, x: Array, z: Array, due: bool) -> SavedState:
-        """Return the state of the whole where what is stepped stands."""
+        """Return the state of the whole where what is stepped stands; at a start nothing is held yet."""
         take_samples(z, self.program, self.diagram)
         whole = self.first[1].copy()
         whole[self.kept] = x
-        return replace(SavedState.of(self.whole, t, whole, 0.0), due=due)
+        found = replace(SavedState.of(self.whole, t, whole, 0.0), due=due)
+        return replace(found, held={}) if z[list(self.program.flags.values())].any() else found
 
 
 def stepped_by_others(
@@ -218,8 +238,12 @@ class DiagramStepper:
         The time.
     x : ndarray, (n,)
         The continuous states.
+    state : SavedState
+        Where it stands, with all that is sampled; of blocks that are left out where they began.
     inputs, outputs, states : tuple of str
         What the entries of u, y and x are.
+    sampled : tuple of str
+        The names of the sampled blocks.
     """
 
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
@@ -229,7 +253,7 @@ class DiagramStepper:
         method = fixed_method(solver, "stepper")
         found = stepped_by_others(sim, bd, inputs, outputs, x, "stepper")
         self._bd, self._diagram, self._program, self._found = bd, found.diagram, found.program, found
-        self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states
+        self.inputs, self.outputs, self.states, self.sampled = found.inputs, found.outputs, found.states, found.sampled
         self._u0, self._places, self._seen = found.u0, found.places, found.seen
         #: Substeps that are taken in one call, which closes no loops of mechanisms: that is done after each of them.
         self._at_once = 1 if found.diagram.closed else self._substeps
@@ -259,23 +283,29 @@ class DiagramStepper:
             self._at_once, self._u, self._places, self._end, self._seen, self._y,
         )  # fmt: skip
 
-    def reset(self, x: Any = None, t: float | None = None) -> Array:
+    def reset(self, x: Any = None, t: float | None = None, sampled: Any = None) -> Array:
         """Go back to the start, or to another state and time; return the outputs there, with the inputs as wired there.
 
         Numbers of blocks that have been set since are taken up here, and not between steps: to go on with them say
-        ``stepper.reset(stepper.x, stepper.t)``.
+        ``stepper.reset(stepper.state)``.
 
         Parameters
         ----------
         x : array (n,), dict, SavedState, result or path, optional
-            States, all or by name; or as `Simulation.run` takes its ``start``, with time and what blocks remember.
+            Continuous states, all or by name, where sampled blocks begin anew; or as `Simulation.run` takes its
+            ``start``, with time, sampled states and what blocks remember.
         t : float, optional
             The time, instead of that of the start or of the saved state.
+        sampled : dict, optional
+            States of sampled blocks, by their names, instead of those.
         """
+        samples = self._found.samples_of(sampled, 1)
         with self._found.begun(x, t, "stepper", self._checked) as (begin, state, due), self._kept():
             start = self._diagram.shut(state)
             if self._clocked is not None:
                 self._clocked.begin(begin, due)
+            for part, values in samples:
+                self._compiled.z[part] = values
             y = self._look_as_wired(begin, start)
         self.x, self.t, self._late, self._due = start, begin, 0.0, due
         return y
@@ -285,7 +315,7 @@ class DiagramStepper:
 
     @property
     def state(self) -> SavedState:
-        """Where it stands, to go back to by `reset`, or to go on from by `Simulation.run`: with all that is sampled."""
+        """Where it stands, to go back to by `reset`, or to go on from by `Simulation.run`."""
         return self._found.state(self.t, self.x, self._compiled.z, self._due)
 
     def _checked(self, x: Any) -> Array:
@@ -386,8 +416,6 @@ class DiagramStepper:
             u = wired
         if failed:
             raise self._fails_at(t)
-        if self._clocked is not None and self._clocked.fresh:
-            self._clocked.hold()
         self._u0 = u
         return out[self._seen]
 

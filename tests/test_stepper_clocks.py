@@ -150,6 +150,20 @@ def test_a_state_with_what_is_sampled_is_gone_back_to(sim, tmp_path):
     np.testing.assert_allclose(steps_of(other, 62)[2:], expected, rtol=0, atol=1e-12)
 
 
+def test_a_state_before_a_delayed_signal_arrives_is_gone_back_to(sim):
+    """The arrival was taken for later by the ticks that had been, and steps went over it; or was not known."""
+    stepper, states = sim.stepper(late(sim), ["push"], LATE, substeps=3), []
+    for _ in range(6):
+        states.append(stepper.state)
+        expected = stepper.step([0.2], 0.05)
+    for each in (stepper, sim.stepper(late(sim), ["push"], LATE, substeps=3, x=states[5])):
+        for begin in (1, 4):
+            each.reset(states[begin])
+            for _ in range(begin, 6):
+                found = each.step([0.2], 0.05)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
 def test_a_state_says_whether_ticks_of_its_time_are_still_to_be_done(sim):
     """At a tick a stepper waits for the inputs of the next step, a run has seen its own."""
     stepper = sim.stepper(led(sim), ["wanted"], ["place", "held"])

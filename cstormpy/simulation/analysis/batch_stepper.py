@@ -24,11 +24,10 @@ from cstormpy.simulation.analysis.external import (
     input_not_finite,
     ports_of,
     refuse_copies,
-    shut_within,
-    stepped_by_others,
     those_of,
 )
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input
+from cstormpy.simulation.analysis.stepped_by_others import shut_within, stepped_by_others
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.step_control import shortest_step
@@ -131,15 +130,15 @@ class BatchStepper:
         kept = None if clocked is None else clocked.kept()
         chosen = self.count if where is None else int(rows.size)
         shapes, samples = ((n,), (chosen, n)), self._found.samples_of(sampled, chosen)
-        with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as begun:
-            begin, state, due = begun
+        with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as start:
+            state = start.x
             if self._diagram.closed:
                 state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
             self._t, self._x, self._u, self._late = (each.copy() for each in before)
-            self._x[rows], self._u[rows], self._t[rows], self._late[rows] = state, self._u0, begin, 0.0
+            self._x[rows], self._u[rows], self._t[rows], self._late[rows] = state, self._u0, start.t, 0.0
             try:
                 if clocked is not None:
-                    clocked.begin(rows, begin, due)
+                    clocked.begin(rows, start)
                 for part, values in samples:
                     self._z[rows, part] = values
                 self._enter_wired(rows)
@@ -220,7 +219,7 @@ class BatchStepper:
                 f"step: state {self.states[k]!r} of row {row} is not finite at t = {self._t[row, 0] + dt:.9g}; take "
                 "shorter steps, substeps="
             )
-        return self._seen(end if self._clocked is None else np.minimum(end, self._clocked.latest), self._end)
+        return self._seen(end, self._end)
 
     def _step_with_clocks(self, clocked: ClockedRows, h: float, end: Array) -> None:
         """Take all rows to their ends by steps of a length, cut where their clocks tick on the way."""

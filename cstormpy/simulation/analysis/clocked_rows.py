@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
-from cstormpy.simulation.analysis.external import SteppedByOthers
+from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 
 #: Fills what clocks make of the rows, given their times, states, sampled states and inputs.
@@ -69,11 +69,11 @@ class ClockedRows:
             each[:] = before
         self.earliest[:], self.latest[:] = -np.inf, np.inf
 
-    def begin(self, rows: Any, t: float, due: bool) -> None:
-        """Have some rows stand at a time, with the samples that the blocks have."""
-        z, ticks, jumps = self._found.beginning(t, due)
+    def begin(self, rows: Any, start: Start) -> None:
+        """Have some rows stand at a start, with the samples that the blocks have."""
+        z, ticks, jumps = self._found.beginning(start)
         self.z[rows], self._number[rows] = z, [number for _, number in ticks]
-        self._fresh[rows], self.due[rows] = z[self._flags].any(), due
+        self._fresh[rows], self.due[rows] = z[self._flags].any(), start.due
         self._jumps[rows] = -np.inf
         self._jumps[rows, : len(jumps)] = jumps
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.kernels.rungekutta import EARLIEST, TIME
-from cstormpy.simulation.analysis.external import SteppedByOthers, shut_within
+from cstormpy.kernels.rungekutta import EARLIEST, LATEST, TIME
+from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers, shut_within
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME, shortest_step
 from cstormpy.simulation.steppers import StepFailed
@@ -65,10 +65,10 @@ class ClockedSteps:
             slices.jumps, self.fresh = jumps, fresh
             raise
 
-    def begin(self, t: float, due: bool) -> None:
-        """Stand at a time, with the samples that the blocks have, where clocks are still to tick or have done so."""
-        self._compiled.z[:], ticks, jumps = self._found.beginning(t, due)
-        self._slices.schedule(t, True, False, ticks, jumps)
+    def begin(self, start: Start) -> None:
+        """Stand at a start, with the samples that the blocks have."""
+        self._compiled.z[:], ticks, jumps = self._found.beginning(start)
+        self._slices.schedule(start.t, True, False, ticks, jumps)
         self._slices.at[EARLIEST] = -np.inf
         self.fresh = any(self._compiled.z[self._flags])
 
@@ -101,6 +101,8 @@ class ClockedSteps:
             if not good:
                 raise StepFailed
             if not self._shuts_in_python:
+                if slices.at[LATEST] < end:  # signals are asked for before a jump there, and are seen behind it
+                    self._rate(end, slices.x)
                 return slices.x.copy()
             t, x = slices.time, shut_within(self._found.diagram, slices.x, slices.time)
             if t >= end:

@@ -13,15 +13,15 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.graph.printing import number_text, unwritten_in_c
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.external import (
+from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, labels, named_once, places_of
+from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
+from cstormpy.simulation.analysis.stepped_by_others import (
     declared_events,
     needed_part,
     refuse_more_than_samples,
     refuse_other_ticks,
 )
-from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, labels, named_once, places_of
-from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated

@@ -38,14 +38,13 @@ class ClockedRows:
 
     def __init__(self, found: SteppedByOthers, rows: int) -> None:
         self._found, program = found, found.program
-        clocks = [clock for clock, _, _ in program.clocks]
+        self._clocks = [clock for clock, _, _ in program.clocks]
         self.z = np.zeros((rows, program.sampled_size))
-        self._T, self._offset = np.array([c.T for c in clocks]), np.array([c.offset for c in clocks])
-        self._number, self._fresh = np.zeros((rows, len(clocks))), np.zeros(rows, dtype=bool)
+        self._number, self._fresh = np.zeros((rows, len(self._clocks))), np.zeros(rows, dtype=bool)
         self.due = np.ones(rows, dtype=bool)
         self._jumps = np.full((rows, len(found.jumps)), -np.inf)
         self.earliest, self.latest = np.full((rows, 1), -np.inf), np.full((rows, 1), np.inf)
-        self._flags = [program.flags[clock] for clock in clocks]
+        self._flags = [program.flags[clock] for clock in self._clocks]
         #: Of each clock where in z its states stand and what its blocks hold, where among the new ones, and how many
         #: are its states.
         self._parts: list[tuple[slice, slice, int]] = []
@@ -72,6 +71,7 @@ class ClockedRows:
     def begin(self, rows: Any, start: Start) -> None:
         """Have some rows stand at a start, with the samples that the blocks have."""
         z, ticks, jumps = self._found.beginning(start)
+        self._T, self._offset = (np.array([getattr(c, name) for c in self._clocks]) for name in ("T", "offset"))
         self.z[rows], self._number[rows] = z, [number for _, number in ticks]
         self._fresh[rows], self.due[rows] = z[self._flags].any(), start.due
         self._jumps[rows] = -np.inf

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bdsim.components import SampledBlock
 from scipy.linalg import expm
 
 import cstormpy as cs
-from cstormpy.errors import CstormError
+from cstormpy.errors import BlockError, CstormError, DiagramError
 
 
 @pytest.fixture
@@ -282,3 +283,52 @@ def test_what_is_held_from_the_start_follows_the_inputs_of_the_first_step(sim):
         np.testing.assert_allclose(many.step([[1.0], [2.0]], 0.04), [[7.5, 0.3], [17.5, 0.7]], rtol=1e-13)
     u.value = 1.0
     assert sim.run(bd, T=0.04, start=sim.stepper(bd).state).x[-1, 0] == pytest.approx(0.3, rel=1e-12)
+
+
+class Law(SampledBlock):
+    """A law in Python that fails at what it does not like."""
+
+    def __init__(self, clock, **options):
+        super().__init__(clock, x0=[0.0], nin=1, nout=1, **options)
+        self.calls = 0
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def next(self, t, u, x):
+        self.calls += 1
+        if float(u[0]) > 2.0:
+            raise ValueError("more than I like")
+        return 0.5 * x + float(u[0])
+
+
+def test_a_law_in_python_ticks_once_and_says_why_it_fails(sim):
+    """It was a block of the diagram that fails, which a run would name; not for inputs that come from outside."""
+    bd = sim.blockdiagram()
+    u, law, total = bd.CONSTANT(0.0, name="u"), Law(bd.clock(0.1), name="law", bd=bd), bd.INTEGRATOR(name="total")
+    bd.connect(u, law)
+    bd.connect(law, total)
+    stepper = sim.stepper(bd, ["u"], ["law"])
+    stepper.step([1.0], 0.25)
+    state, calls = stepper.state, law.calls
+    with pytest.raises(BlockError, match=r"stepper: block 'law' fails at t = 0\.3: ValueError: more than I like"):
+        stepper.step([3.0], 0.1)
+    assert stepper.state == state and state.sampled["law"] == [1.75]
+    law.calls = 0
+    (found,) = stepper.step([2.0], 0.5)
+    assert (found, calls, law.calls) == (1.75 / 32 + 2.0 * (2.0 - 1.0 / 16), 3, 5)
+    with pytest.raises(DiagramError, match=r"block 'law' has no code for many rows, .*; sim.stepper steps one copy"):
+        sim.batch_stepper(bd, ["u"], ["law"], count=2)
+
+
+def test_a_start_that_is_refused_leaves_many_copies_where_they_stood(sim):
+    """Of a clock whose period has been set to what its blocks are not made for."""
+    bd = led(sim)
+    many = sim.batch_stepper(bd, ["wanted"], ["place"], count=2)
+    many.step([[1.0], [2.0]], 0.25)
+    before = [many.state_of(row) for row in (0, 1)]
+    clock, bd.blocknames["held"]._clock.T = bd.blocknames["held"]._clock, 0.3
+    with pytest.raises(CstormError, match=r"was made for 0\.1 s"):
+        many.reset([3.0, 4.0], 0.0)
+    clock.T = 0.1
+    assert [many.state_of(row) for row in (0, 1)] == before

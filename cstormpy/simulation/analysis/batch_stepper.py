@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
+from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import batch_caller
 from cstormpy.graph.code_cache import machine_for
@@ -143,7 +143,7 @@ class BatchStepper:
                     self._z[rows, part] = values
                 self._enter_wired(rows)
                 return self.look()
-            except BlockError:
+            except CstormError:
                 self._t, self._x, self._u, self._late = before
                 if clocked is not None and kept is not None:
                     clocked.put_back(kept)
@@ -167,7 +167,7 @@ class BatchStepper:
             self._u[rows] = wired
 
     def step(self, u: ArrayLike, dt: float) -> Array:
-        """Hold the inputs for a time, and return the outputs after it, a row for each copy.
+        """Hold the inputs for a time, and return the outputs after it, before ticks that are due, a row for each copy.
 
         Parameters
         ----------

@@ -15,9 +15,6 @@ from cstormpy.arrays import Array
 from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 
-#: Fills what clocks make of the rows, given their times, states, sampled states and inputs.
-Ticked = Callable[[Array, Array, Array, Array], Array]
-
 
 class ClockedRows:
     """Sampled states of the rows, and when their clocks tick next.
@@ -54,7 +51,6 @@ class ClockedRows:
             own = sum(p.stop - p.start for b, p in program.sampled if b._clock is clock)
             self._parts.append((part, slice(begin, begin + count), own))
             self.columns += range(first, first + count)
-
         #: All that changes.
         self._changing = self.z, self._number, self._fresh, self.due, self._jumps
 

@@ -17,7 +17,6 @@ from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOther
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME, shortest_step
 from cstormpy.simulation.steppers import StepFailed
-from cstormpy.simulation.tableaus import Tableau
 
 
 class _Rules:
@@ -34,7 +33,8 @@ class ClockedSteps:
     found : SteppedByOthers
     compiled : Compiled
         Its function, and its sampled states z.
-    method : Tableau
+    slices : Slices
+        Steps of a fixed length of it.
 
     Attributes
     ----------
@@ -42,10 +42,9 @@ class ClockedSteps:
         Whether no step has been taken since the start: until then what blocks hold is computed.
     """
 
-    def __init__(self, found: SteppedByOthers, compiled: Compiled, method: Tableau) -> None:
-        self._found, self._compiled = found, compiled
-        self._slices = Slices(compiled, method, [], False)
-        self._slices.limit(_Rules, SAME_TIME, JUMP_WIDTH, 0.0)
+    def __init__(self, found: SteppedByOthers, compiled: Compiled, slices: Slices) -> None:
+        self._found, self._compiled, self._slices = found, compiled, slices
+        slices.limit(_Rules, SAME_TIME, JUMP_WIDTH, 0.0)
         self._shuts_in_python = bool(found.diagram.closed) and not compiled.program.closes
         self._flags = list(compiled.program.flags.values())
         self.fresh = False
@@ -86,7 +85,7 @@ class ClockedSteps:
         Raises
         ------
         StepFailed
-            Where a block fails, a loop does not close, or a state is not finite; `failed_at` is the time.
+            Where a block fails, a loop does not close, or a state is not finite, in the step from `TIME`.
         """
         h = max(h, shortest_step(end))
         if self.fresh:
@@ -110,14 +109,18 @@ class ClockedSteps:
                 return x
 
     @property
-    def failed_at(self) -> float:
-        """When the step began that failed last."""
-        return self._slices.time
-
-    @property
     def tried(self) -> Array:
         """The state at the end of the step that failed last."""
         return self._slices.tried
+
+    def failing(self) -> int:
+        """Return the number of the block that fails where the last step failed, at ticks or beside, 0 if none does."""
+        c, slices = self._compiled, self._slices
+        for live in (0.0, 1.0):
+            c.z[self._flags] = live
+            if failed := c.rate(max(slices.time, slices.earliest), slices.x):
+                return failed
+        return 0
 
     def _next_stop(self, t: float, end: float, h: float) -> float:
         """Return up to where steps are taken at once: of loops that Python closes, one, and none beyond a tick."""

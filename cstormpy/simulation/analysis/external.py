@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import BlockError, DiagramError, InvalidType
+from cstormpy.errors import BlockError, DiagramError, InvalidType, reason_of
 from cstormpy.kernels.held_steps import NOT_FINITE
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
@@ -56,8 +56,9 @@ class DiagramStepper:
         #: Substeps that are taken in one call, which closes no loops of mechanisms: that is done after each of them.
         self._at_once = 1 if found.diagram.closed else self._substeps
         self._compiled = Compiled(found.program, len(self.states))
-        self._clocked = ClockedSteps(found, self._compiled, method) if found.program.clocks else None
-        self._prepare(method)
+        slices = Slices(self._compiled, method, [], False)
+        self._clocked = ClockedSteps(found, self._compiled, slices) if found.program.clocks else None
+        self._prepare(slices)
         self.reset()
 
     def __repr__(self) -> str:
@@ -68,9 +69,9 @@ class DiagramStepper:
         """Refuse to be copied or sent to another process."""
         refuse_copies("stepper")
 
-    def _prepare(self, method: Any) -> None:
+    def _prepare(self, slices: Slices) -> None:
         """Make room for the steps, which all go through the same arrays."""
-        c, program, slices = self._compiled, self._program, Slices(self._compiled, method, [], False)
+        c, program = self._compiled, self._program
         #: What a step takes and leaves: inputs, state, outputs.
         self._u, self._end, self._y = self._u0.copy(), np.zeros(c.nstates), np.zeros(self._seen.size)
         self._at, self._start = slices.at, slices.x
@@ -120,7 +121,7 @@ class DiagramStepper:
         return numbers(x, len(self.states), "reset: x")
 
     def step(self, u: ArrayLike, dt: float) -> Array:
-        """Hold the inputs for a time, and return the outputs after it.
+        """Hold the inputs for a time, and return the outputs after it, before the ticks that are due there.
 
         Parameters
         ----------
@@ -181,9 +182,9 @@ class DiagramStepper:
             try:
                 x = clocked.go(self.t, self.x, end, dt / self._substeps)
             except StepFailed:
-                self._end[:], self._at[TIME] = clocked.tried, clocked.failed_at
+                self._end[:] = clocked.tried
                 finite = np.isfinite(self._end).all()
-                raise self._failure(1 if finite else NOT_FINITE, end) from None
+                raise self._failure(clocked.failing() if finite else NOT_FINITE, end) from None
         self._due = True
         return self._compiled.out[self._seen], x
 
@@ -193,13 +194,13 @@ class DiagramStepper:
         if status == NOT_FINITE:
             wrong = [name for name, value in zip(self.states, self._end, strict=True) if not math.isfinite(value)]
             return BlockError(f"step: state {wrong[0]!r} is not finite at t = {end:.9g}; take shorter steps, substeps=")
-        return self._fails_at(float(self._at[TIME]))
+        return self._fails_at(float(self._at[TIME]), status)
 
     def _look(self, t: float, x: Array, u: Array) -> Array:
         """Return the outputs at a time, with a state and inputs."""
         self._program.p[self._places] = u
-        if self._compiled.rate(t, x):
-            raise self._fails_at(t)
+        if failed := self._compiled.rate(t, x):
+            raise self._fails_at(t, failed)
         return self._compiled.out[self._seen]
 
     def _look_as_wired(self, t: float, x: Array) -> Array:
@@ -213,13 +214,18 @@ class DiagramStepper:
                 break
             u = wired
         if failed:
-            raise self._fails_at(t)
+            raise self._fails_at(t, failed)
         self._u0 = u
         return out[self._seen]
 
-    def _fails_at(self, t: float) -> BlockError:
+    def _fails_at(self, t: float, number: int) -> BlockError:
+        """Return that a block fails, by its number in the program, 0 where that is not known."""
         self._program.raise_interrupt()
-        return BlockError(f"stepper: a block of the diagram fails at t = {t:.9g}; sim.run says which")
+        which = f"block {self._program.blocks[number - 1]!r}" if number else "a block of the diagram"
+        why = self._program.error
+        return BlockError(
+            f"stepper: {which} fails at t = {t:.9g}" + (f": {reason_of(why)}" if why else "; sim.run says why")
+        )
 
 
 def those_of(inputs: Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from bdsim.components import SampledBlock
@@ -232,6 +234,17 @@ def test_many_copies_tick_as_one_does(sim, make, given, seen, dt, substeps):
             np.testing.assert_allclose(y[row], each.step(u[row], dt), rtol=0, atol=1e-12)
             np.testing.assert_allclose(many.x[row], each.x, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(many.t, [each.t for each in one])
+
+
+@pytest.mark.parametrize("offset", [-1e-6, -0.25])
+def test_ticks_before_the_start_are_done_there_as_in_a_run(sim, offset):
+    """Many copies went back in time to those that had been missed."""
+    out = sim.run(led(sim, 0.1, offset), T=0.5, solver="RK4", dt=0.01)
+    for make, u in ((sim.stepper, [0.5]), (functools.partial(sim.batch_stepper, count=1), [[0.5]])):
+        stepper = make(led(sim, 0.1, offset), ["wanted"], ["place"], substeps=10)
+        for _ in range(5):
+            stepper.step(u, 0.1)
+        np.testing.assert_allclose(np.ravel(stepper.x), out.x[-1], rtol=0, atol=1e-13)
 
 
 def test_many_copies_stay_where_they_stood_where_one_fails(sim):

@@ -103,7 +103,7 @@ class ClockedRows:
         tolerance = _tolerance(t)
         jumps = np.where(self._jumps > t + tolerance, self._jumps, np.inf)
         first = np.minimum(self._next().min(axis=1, keepdims=True), jumps.min(axis=1, keepdims=True, initial=np.inf))
-        until = np.where(first > end - tolerance, end, first)
+        until = np.maximum(np.where(first > end - tolerance, end, first), t)  # what is late is done now
         jumps_there = (np.abs(jumps - until) <= tolerance).any(axis=1, keepdims=True)
         self.latest[:] = np.where(jumps_there, until - JUMP_WIDTH * np.spacing(until), np.inf)
         return until

@@ -375,6 +375,27 @@ def test_delays_and_sampled_blocks_are_exported(tmp_path, version, solver):
 
 
 @needs_compiler
+@pytest.mark.parametrize("offset", [-1e-6, -0.25])
+def test_a_clock_that_begins_before_0_ticks_at_0_as_in_a_run(tmp_path, offset):
+    """It ticked first at its first tick behind 0: the unit was 0.02 beside the run."""
+    sim = simulation()
+
+    def chased():
+        bd = sim.blockdiagram(name="chased")
+        x, back = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-1.0)
+        held = bd.DISCRETETF(bd.clock(0.1, offset=offset), [1.0], [1.0, -0.5], name="held")
+        bd.connect(x, held)
+        bd.connect(held, back)
+        bd.connect(back, x)
+        return bd
+
+    unit = sim.to_fmu(chased(), tmp_path / "chased.fmu", outputs=["x"], solver="RK4", step=0.01)
+    found = fmpy.simulate_fmu(str(unit), stop_time=0.5, output_interval=0.1)
+    out = sim.run(chased(), T=0.5, solver="RK4", dt=0.01)
+    assert found["x[0]"][-1] == pytest.approx(out.x[-1, 0], abs=1e-13)
+
+
+@needs_compiler
 @pytest.mark.parametrize("step", [0.01, 0.02, 0.05])
 def test_delayed_signals_arrive_on_time_for_any_steps_of_the_other_tool(tmp_path, step):
     """Its steps add up to times that are a rounding beside the ticks and the arrivals."""

@@ -435,3 +435,36 @@ def test_a_margin_that_jumps_as_an_angle_wraps_changes_the_phase_when_that_does(
     before = found.out.x[np.searchsorted(found.out.t, found.events[0][0])]
     assert before[0] == pytest.approx(-np.pi / 2, abs=1e-9)
     assert found.gradient == pytest.approx(by_differences(sim, bd, *asked, T=1.25, h=1e-3, **FINE)[1], rel=1e-4)
+
+
+def switched(sim, made, start=0.0):
+    """A ramp switches something on at zero, whose time is the cost."""
+    bd = sim.blockdiagram()
+    ramp, cost = bd.INTEGRATOR(start, name="ramp"), bd.INTEGRATOR(0.0, name="cost")
+    switch = {
+        "compare": lambda: bd.COMPARE(">", 0.0, name="switch"),
+        "relay": lambda: bd.RELAY(0.0, 0.0, on=1.0, off=0.0, name="switch"),
+        "function": lambda: bd.FUNCTION(lambda u: np.where(u > 0.0, 1.0, 0.0), name="switch"),
+    }[made]()
+    bd.connect(bd.CONSTANT(1.0, name="rate"), ramp)
+    bd.connect(ramp, switch)
+    bd.connect(switch, cost)
+    return bd
+
+
+@pytest.mark.parametrize("made", ["compare", "relay", "function"])
+def test_what_begins_exactly_at_a_switch_is_noted_where_the_start_moves(sim, made):
+    """The cost bends there: one side's slope, or one between, was told without a word."""
+    found = [sim.gradient(switched(sim, made), "cost[0]", [name], T=1.0) for name in ("ramp:x_0", "rate.value")]
+    assert [len(each.notes) for each in found] == [1, 0]
+    assert (
+        found[0].notes[0].startswith("switch begins at t = 0 exactly at a switch, and parameters lead to either side")
+    )
+
+
+@pytest.mark.parametrize(("T", "told"), [(1.0, 1), (1.5, 0)])
+def test_an_event_where_the_run_ends_is_noted(sim, T, told):
+    found = sim.gradient(switched(sim, "compare", start=-1.0), "cost[0]", ["ramp:x_0"], T=T)
+    assert [note.partition(",")[0] for note in found.notes] == [
+        "the event of switch at t = 1 comes where the run ends"
+    ] * told

@@ -16,6 +16,7 @@ import cstormpy as cs
 
 STEP = "one step of `sim.stepper` of the acrobot by RK4 [us] (goal 5)"
 NOISE = "10 s of a sampled loop with noise at 1 kHz: times the run without it (goal 1.3)"
+SLOPES = "10 s of an acrobot balanced by a law at 1 kHz, with the derivatives to its weights: times the run without"
 LAW = "10 s of an acrobot under a user's law: times as fast as the interpreted engine (goal 20)"
 
 
@@ -64,7 +65,7 @@ def balanced(noisy, sampled):
         torque = bd.ZOH(clock, x0=[0.0], name="held")
         bd.connect(law[0], torque)
     bd.connect(torque, plant[0])
-    return lambda: sim.run(bd, T=10.0)
+    return sim, bd, lambda: sim.run(bd, T=10.0)
 
 
 def by_processor(contestants, rounds=15):
@@ -79,12 +80,28 @@ def by_processor(contestants, rounds=15):
 
 
 def test_noise_in_a_sampled_loop(benchmark, record_row):
-    runs = {"noisy": balanced(True, True), "quiet": balanced(False, True)}
+    runs = {"noisy": balanced(True, True)[2], "quiet": balanced(False, True)[2]}
     for run in runs.values():
         assert np.abs(run().x[-1, 0] - math.pi / 2) < 0.05
     times = by_processor(runs)
     record_row(NOISE, quiet=times["quiet"] * 1e3, noisy=times["noisy"] * 1e3, ratio=times["noisy"] / times["quiet"])
     benchmark.pedantic(runs["noisy"], rounds=3)
+
+
+def test_derivatives_through_ticks(benchmark, record_row):
+    sim, bd, run = balanced(False, True)
+    names = ["law.lqr.Q.shoulder", "law.lqr.Q.elbow", "law.lqr.R.elbow"]
+    contestants = {"run": run, "gradient": lambda: sim.gradient(bd, "plant.shoulder.q", names, T=10.0)}
+    assert np.isfinite(contestants["gradient"]().gradient).all()
+    times = by_processor(contestants, rounds=5)
+    record_row(
+        SLOPES,
+        run=times["run"] * 1e3,
+        gradient=times["gradient"] * 1e3,
+        ratio=times["gradient"] / times["run"],
+        ticks=10000,
+    )
+    benchmark.pedantic(contestants["gradient"], rounds=3)
 
 
 def smooth(t, q, qd):

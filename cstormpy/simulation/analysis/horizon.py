@@ -13,15 +13,14 @@ from bdsim.components import Clock
 
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
-from cstormpy.graph.differences import differenced_function
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, moved_jump, tells_when
-from cstormpy.simulation.analysis.located_steps import LocatingRun
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.resets import Resets, Seen
 from cstormpy.simulation.analysis.steps import Steps, Trajectory
 from cstormpy.simulation.analysis.switches import Switch
+from cstormpy.simulation.analysis.ticks import TickingRun, clocks_among
 from cstormpy.simulation.compiled.opaque_laws import laws_of
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
@@ -33,12 +32,8 @@ from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import explicit_method
 
-#: A fixed step that ends so close to the end of a segment, as part of its length, ends there: as in the stepper.
-_CRUMB = 1e-9
 #: Numbers that differ by a smaller part are the same.
 _ROUNDED = 1e-9
-#: Steps taken at once.
-_ROOM = 2048
 
 
 def follow(
@@ -87,7 +82,7 @@ def follow(
         return run.trajectory()
 
 
-class _TangentRun(LocatingRun):
+class _TangentRun(TickingRun):
     """A run by steps that carry tangents; events, ticks and jumps are dealt with as in any run."""
 
     def prepare(
@@ -232,14 +227,11 @@ class _TangentRun(LocatingRun):
 
     # segments
 
-    def _bounds(self) -> None:
-        self.steps_of.bounds[:] = self.diagram.earliest, self.diagram.latest
-
     def _segment(self, bound: float, sources: list[Any]) -> bool:
         d = self.diagram
         d.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if any(is_jump(s) for s in sources) else math.inf
         while self.t < bound:
-            times = self._ends(bound)
+            times = self._ends(np.array([bound]))
             self._bounds()
             d.earliest = -math.inf
             sides = self._sides()
@@ -258,35 +250,14 @@ class _TangentRun(LocatingRun):
                 return self.t >= bound and self.simstate.stop is None
         return True
 
-    def _sides(self) -> Array:
-        """Return where the guards are, not a number where one has just fired, and their directions.
-
-        And whether stages must not be beyond them.
-        """
-        before = [math.nan if value is None else value for value in self.crossings.before]
-        directions = [float(getattr(d, "direction", 0.0)) for d, _ in self.crossings.detectors]
-        return np.array([before, directions, [float(getattr(d, "jumps", False)) for d, _ in self.crossings.detectors]])
-
-    def _ends(self, bound: float) -> Array:
-        """Return the present time and the ends of the next steps, as many as are taken at once."""
-        if self.times is not None:
-            ahead = self.times[(self.times > self.t) & (self.times < bound)][:_ROOM]
-            close = 1e-12 * max(1.0, abs(bound))
-            ahead = ahead[(ahead - self.t > close) & (bound - ahead > close)]
-            ends = [*ahead, bound] if len(ahead) < _ROOM else ahead
-            return np.array([self.t, *ends])
-        h, ends = float(self.settings.step or self.settings.max_step), [self.t]
-        while ends[-1] < bound and len(ends) <= _ROOM:
-            after = ends[-1] + h
-            ends.append(bound if after > bound - _CRUMB * h else after)
-        return np.array(ends)
-
     # events
 
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at an event; how much earlier or later it comes shifts the states by f⁻ − f⁺ for that time."""
         acting = [b for d, b in map(self.simstate.crossing_detectors.__getitem__, fired) if getattr(d, "acts", True)]
         self._refuse_acting(acting)
+        self._bounds()
+        self._tell_end(t, x, fired)
         self._stale, known = True, self._tangents_of_signals(t, x, fired, jumped)
         shift, _ = self._shifted()
         resets = Resets(self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift)
@@ -350,6 +321,8 @@ class _TangentRun(LocatingRun):
             self._tell_noted({}, again=False)
         self._renew()
         self._bounds()
+        if not self.kept and not self.resumed:
+            self._tell_beginning()
         shift, before = self._shifted()
         resets, self._resets = self._resets, None
         if shift.any() or resets is not None:
@@ -373,7 +346,7 @@ class _TangentRun(LocatingRun):
         Ticks at the same time, which do not move, come before it.
         """
         jumps = [s for s in sources if is_jump(s)]
-        moves = moved_jump(self, jumps, _clocks(sources))
+        moves = moved_jump(self, jumps, clocks_among(sources))
         if moves is not None and len(jumps) < len(sources):
             apart, others = self._leap(), [s for s in sources if not is_jump(s)]
             self._waits = True
@@ -451,70 +424,6 @@ class _TangentRun(LocatingRun):
                 f"gradient: at t = {self.t:.9g} the diagram takes another form; end the horizon before it"
             )
 
-    # ticks
-
-    def _serve(self, sources: list[Any]) -> None:
-        clocks = _clocks(sources)
-        if self.t == self.start_time:
-            moved_jump(self, [s for s in sources if is_jump(s)], [])  # which is noted
-        if clocks or any(hold.live for hold in self.diagram.holds.values()):
-            self.diagram.sample(clocks, self.t, self.x)
-            self._bounds()
-            fill_samples(self.steps_of.z, self.program, self.diagram)
-            for part, tangents in self._ticked(clocks):
-                self.steps_of.dz[:, part] = tangents
-            self._hold_tangents()
-        self._stale = self._stale or any(callable(s) and not isinstance(s, Clock) and not is_jump(s) for s in sources)
-        super()._serve(sources)
-
-    def _ticked(self, clocks: list[Clock]) -> list[tuple[slice, Array]]:
-        """Return where in z what ticks stands, and the derivatives (k, nz) of what that is afterwards."""
-        s, p, asked = self.steps_of, self.program, {b for clock in clocks for b in clock.blocklist}
-        flags = [p.flags[clock] for clock in clocks if clock.blocklist]
-        before, s.z[flags] = s.z[flags], 1.0
-        failed = s.evaluate(self.t, self.x, self.dx)[0]
-        s.z[flags] = before
-        found = []
-        for clock, part, first in p.clocks:
-            if clock in clocks and not failed:
-                found.append((part, s.dout[:, first : first + part.stop - part.start].copy()))
-                asked.difference_update(clock.blocklist)
-        return found + [(part, self._next_tangents(b, part)) for b, part in p.sampled if b in asked]
-
-    def _hold_tangents(self) -> None:
-        """Keep the derivatives of the outputs that are held from now on, after they were computed."""
-        for b, part in self.program.held:
-            if self.diagram.holds[b].live:
-                tangents = [self._tangent_of(slot) for slot in b._outport_slots]
-                self.steps_of.dz[:, part] = np.concatenate(tangents, axis=1)
-
-    def _next_tangents(self, b: Any, part: slice) -> Array:
-        """Return the derivatives (k, nz) of the next state of a sampled block, by central differences."""
-        values = [np.asarray(slot.value, dtype=float) for slot in b._inport_slots]
-        z = self.diagram.cells[b][0]
-        directions = [
-            np.moveaxis(self._tangent_of(slot).reshape(-1, *v.shape), 0, -1)
-            for slot, v in zip(b._inport_slots, values, strict=True)
-        ]
-        _, along = differenced_function(
-            lambda *u: np.ravel(np.asarray(b.next(self.t, [_number(v) for v in u[:-1]], u[-1]), dtype=float)),
-            (*values, z),
-            (*directions, self.steps_of.dz[:, part].T),
-        )
-        rows, given = along.T.copy(), [_number(v) for v in values]
-        for j, entry in enumerate(self.parameters.entries):
-            if entry.block is b:
-                rows[j] += self._tick_slope(j, b, given, z)
-        return np.asarray(rows)
-
-    def _tick_slope(self, j: int, b: Any, given: list[Any], z: Array) -> Array:
-        slopes = self.parameters.slopes(lambda: np.ravel(np.asarray(b.next(self.t, given, z), dtype=float)))
-        return slopes[j]
-
-    def _tangent_of(self, slot: Any) -> Array:
-        first, shape = self.program.columns[self._owned[id(slot)]]
-        return self.steps_of.dout[:, first : first + int(np.prod(shape))]
-
     # what is kept
 
     def _observe(self, at_boundary: bool = False) -> None:
@@ -572,14 +481,6 @@ def _same(a: Array, b: Array) -> Any:
     return np.abs(a - b) <= _ROUNDED * (np.abs(a) + np.abs(b))
 
 
-def _clocks(sources: list[Any]) -> list[Clock]:
-    return [s for s in sources if isinstance(s, Clock)]
-
-
 def _samples(detector: Any) -> bool:
     """Tell whether an event writes inputs into states."""
     return getattr(detector, "by_inputs", False) and detector.tangents is not None
-
-
-def _number(value: Array) -> Any:
-    return float(value) if value.ndim == 0 else value

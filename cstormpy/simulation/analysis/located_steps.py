@@ -30,6 +30,8 @@ _GRAZES = 1e-9
 #: So far before a switch, for the step, slopes are compared, and if they grow by so much they have no bound.
 _BEFORE, _STEEP = (1e-3, 1e-9), 20.0
 
+#: A guard is at zero where the parameters need change by no more than this to bring it there.
+_AT_ZERO = 1e-12
 #: Events move alike with the parameters where they do so within this part.
 _ALIKE = 1e-7
 #: Where one switch has switched and another not, they are so many times as far beyond and before as two points side by
@@ -210,6 +212,37 @@ class LocatingRun(Run):
                 return None
             points.append((t, there))
         return points
+
+    def _tell_beginning(self) -> None:
+        """Note what begins exactly where it switches, if the parameters take it to one side or the other."""
+        s, found, traced = self.steps_of, list[str](), list[str]()
+        s.evaluate(self.t, self.x, self.dx)
+        for i, (detector, block) in enumerate(self.simstate.crossing_detectors):
+            value, moves = float(s.out[s.guards[i]]), float(np.abs(s.dout[:, s.guards[i]]).max(initial=0.0))
+            held = isinstance(detector, Bound) and detector.side
+            if moves > 0.0 and abs(value) <= _AT_ZERO * moves and not held and not self._bends(i):
+                (traced if isinstance(detector, Switch) else found).append(str(block.name))
+        names = dict.fromkeys(found or traced)
+        if names:
+            self.notes.append(
+                f"{' and '.join(names)} begin{'s' * (len(names) == 1)} at t = {self.t:.6g} exactly at a switch, and "
+                "parameters lead to either side of it: what is told is at most the derivative of one; begin beside it"
+            )
+
+    def _tell_end(self, t: float, x: Array, fired: list[int]) -> None:
+        """Note events that come where the run ends, which may be just behind it."""
+        s, close = self.steps_of, SAME_TIME * max(1.0, t)
+        if abs(t - self.end) > close:
+            return
+        along, _ = s.evaluate_along(t, x, s.rate_at(t, x))
+        near = np.abs(s.out[s.guards]) <= close * np.abs(along[s.guards])
+        acting = [i for i in fired if near[i] and not self._bends(i)]
+        found = [self.simstate.crossing_detectors[i] for i in acting]
+        names = [str(b.name) for d, b in found if not isinstance(d, Switch)]
+        told = f"the event of {' and '.join(dict.fromkeys(names))} at t = {t:.6g} comes where the run ends, or just "
+        told += "behind: what is told is at most the derivative of one of both; end the run beside it"
+        if names and told not in self.notes:
+            self.notes.append(told)
 
     def _tell_ticks(self, t: float, name: str) -> None:
         """Note an event that moves with the parameters and comes where a clock ticks, which does not."""

@@ -224,7 +224,8 @@ class Parameters:
     def set(self, values: Array, lenient: bool = False) -> None:
         """Set the numbers of the blocks; a block refuses what it cannot take.
 
-        With `lenient` a mechanism may have inertias that no body has, as beside a thin rod.
+        With `lenient` a mechanism may have inertias that no body has, as beside a thin rod. What a number of a block is
+        already is not set again: a regulator would solve for its gains anew.
         """
         values = np.asarray(values, dtype=float)
         if not np.isfinite(values).all():
@@ -238,12 +239,14 @@ class Parameters:
             elif e.mechanism is not None:
                 of_mechanisms.setdefault(id(e.mechanism), (e.mechanism, {}))[1][e.attribute] = value
             elif e.index is None:
-                self._write(e.block, e.attribute, value)
+                if self._read(e.block, e.attribute, e.name) != value:
+                    self._write(e.block, e.attribute, value)
             else:
                 key = id(e.block), e.attribute
-                if key not in arrays:
-                    arrays[key] = (e.block, e.attribute, self._read(e.block, e.attribute, e.name))
-                arrays[key][2][e.index] = value
+                array = arrays[key][2] if key in arrays else self._read(e.block, e.attribute, e.name)
+                if array[e.index] != value:
+                    array[e.index] = value
+                    arrays[key] = (e.block, e.attribute, array)
         for block, attribute, array in arrays.values():
             self._write(block, attribute, array)
         for mechanism, numbers in of_mechanisms.values():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.kernels.event_location import crossed
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.slices import tables_of
+from cstormpy.simulation.compiled.slices import parts_of_clocks, tables_of
 from cstormpy.simulation.events import Event
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.tableaus import Tableau
@@ -55,6 +55,10 @@ class Steps:
         self.guards = np.array(watched, dtype=np.int64)
         self.kinks = np.array(kinks, dtype=bool)
         self.table = tables_of(method)[0]
+        #: What compiled ticks do, and room for what stands in z, and its tangents, before them.
+        self.parts, self._before = parts_of_clocks(program), (self.z.copy(), self.dz.copy())
+        #: Whether ticks at the end of the last step taken are still to be done.
+        self.waits = False
         #: Tangents along no number, and room for those of the signals.
         self._nothing = np.zeros((1, self.z.size)), np.zeros((1, program.p.size)), np.zeros((1, self.out.size))
         #: Where the arrays stand that are the same in all calls.
@@ -111,12 +115,15 @@ class Steps:
         sides: Array,
         columns: NDArray[np.int64],
         first: tuple[Array, Array] | None = None,
+        due: NDArray[np.int64] | None = None,
     ) -> tuple[int, list[Array]]:
         """Take steps to the times behind the first; return how many, and states, signals and tangents after each.
 
         A step within which a guard changes its side, or that is not finite, is not taken; x and dx stand before it.
-        `first` are the rates at the beginning, and their tangents, where they are known: see `begin`.
+        `first` are the rates at the beginning, and their tangents, where they are known: see `begin`. The bits of `due`
+        say which of the clocks whose ticks are translated tick at each of the times, of compiled steps.
         """
+        self.waits = False
         count, n, k = len(times) - 1, x.size, len(dx)
         kept = [np.zeros((count, n)), np.zeros((count, k, n)), np.zeros((count, columns.size))]
         kept.append(np.zeros((count, k, columns.size)))
@@ -127,7 +134,8 @@ class Steps:
         if not count:
             return 0, kept
         if self.compiled:
-            taken = self._compiled_steps(times, x, dx, sides, columns, kept)
+            due = np.zeros(len(times), dtype=np.int64) if due is None else due
+            taken = self._compiled_steps(times, x, dx, sides, columns, kept, due)
         else:
             taken = self._plain_steps(times, x, dx, sides, columns, kept)
         return taken, [part[:taken] for part in kept]
@@ -209,20 +217,28 @@ class Steps:
             _, _, self.dK[:, s] = self.evaluate(when, x, dstage)
 
     def _compiled_steps(
-        self, times: Array, x: Array, dx: Array, sides: Array, columns: NDArray[np.int64], kept: list[Array]
+        self,
+        times: Array,
+        x: Array,
+        dx: Array,
+        sides: Array,
+        columns: NDArray[np.int64],
+        kept: list[Array],
+        due: NDArray[np.int64],
     ) -> int:
         from cstormpy.kernels import rungekutta
         from cstormpy.kernels.compiling import address_of
-        from cstormpy.kernels.entries_propagation import propagate
+        from cstormpy.kernels.entries_propagation import WAITS, propagate
 
         p, at = self.program, np.zeros(rungekutta.AT)
         at[rungekutta.EARLIEST], at[rungekutta.LATEST] = self.bounds
         states, dstates, signals, dsignals = kept
-        _, taken = propagate.load()(
+        how, taken = propagate.load()(
             address_of(self.function), self.table, at, times, x, dx, self.z, self.dz, p.p, self.dp, p.n, self.w,
             self.dw, self.out, self.dout, self.K, self.dK, self.guards, sides, columns, states, dstates,
-            signals, dsignals,
+            signals, dsignals, due, self.parts, *self._before,
         )  # fmt: skip
+        self.waits = how == WAITS
         return int(taken)
 
     def _plain_steps(

@@ -15,7 +15,7 @@ from cstormpy.errors import BlockError, CstormError
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.compiled.prepared import Prepared, WaysBack, prepared
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken
+from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken, hand_samples_back
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
@@ -327,16 +327,13 @@ class CompiledRun(Run):
         if not len(ticks):
             return
         clocks = slices.compiled.program.clocks
-        for k, (clock, part, _) in enumerate(clocks):
+        for k, (clock, _, _) in enumerate(clocks):
             rows = ticks if len(clocks) == 1 else ticks[ticks[:, 1] == k]
             size = sum(b.ndstates for b in clock.blocklist)
             log = self.simstate.clock_states[clock]
             log.tlog.append(rows[:, 0].copy())
             log.xlog.append(rows[:, 2 : 2 + size].copy())
-            log.state = self._compiled.z[part.start : part.start + size].copy()
-        for b, part in slices.compiled.program.held:
-            self.diagram.holds[b].put(self._compiled.z[part])
-        self.diagram.bind_samples(self.simstate)
+        hand_samples_back(self._compiled.z, slices.compiled.program, self.diagram, self.simstate)
 
     def _show(self) -> None:
         if not self._unseen():

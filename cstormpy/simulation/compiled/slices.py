@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.simulation.compiled.program import Program
@@ -156,16 +157,10 @@ class Slices:
         self.how[at.RATES] = self.compiled.stages
         # what is called, as in Python, is called once a tick
         self.how[at.MERGES] = not program.called
-        clocks, flags = program.clocks, program.flags
-        holding = {b._clock for b, _ in program.held}
-        parts = [
-            (part.start, part.stop - part.start, first, flags.get(clock, -1), clock in holding)
-            for clock, part, first in clocks
-        ]
-        self.parts = np.array(parts, dtype=np.int64).reshape(len(clocks), at.PART)
-        self.clocks = np.zeros((len(clocks), at.CLOCK))
-        widest = int(self.parts[:, at.Z_COUNT].max()) if clocks else 0
-        self.ticked = np.zeros((_ROOM if clocks else 0, 2 + 2 * widest))
+        self.parts = parts_of_clocks(program)
+        self.clocks = np.zeros((len(self.parts), at.CLOCK))
+        widest = int(self.parts[:, at.Z_COUNT].max(initial=0))
+        self.ticked = np.zeros((_ROOM if len(self.parts) else 0, 2 + 2 * widest))
 
     # what the run says before it has steps taken
 
@@ -286,6 +281,29 @@ def _split(parts: list[tuple[slice | int, tuple[int, ...]]], signals: Array) -> 
     return [
         signals[:, part].reshape(len(signals), *shape) if len(shape) > 1 else signals[:, part] for part, shape in parts
     ]
+
+
+def parts_of_clocks(program: Program) -> NDArray[np.int64]:
+    """Return what the kernels know of the ticks that are translated, a row for each clock: see `kernels.rungekutta`."""
+    from cstormpy.kernels.rungekutta import PART
+
+    clocks, flags = program.clocks, program.flags
+    holding = {b._clock for b, _ in program.held}
+    parts = [
+        (part.start, part.stop - part.start, first, flags.get(clock, -1), clock in holding)
+        for clock, part, first in clocks
+    ]
+    return np.array(parts, dtype=np.int64).reshape(len(clocks), PART)
+
+
+def hand_samples_back(z: Array, program: Program, diagram: Any, simstate: Any) -> None:
+    """Give a diagram's blocks the states and outputs that compiled ticks have left in z: see `fill_samples`."""
+    for clock, part, _ in program.clocks:
+        size = sum(b.ndstates for b in clock.blocklist)
+        simstate.clock_states[clock].state = z[part.start : part.start + size].copy()
+    for b, part in program.held:
+        diagram.holds[b].put(z[part])
+    diagram.bind_samples(simstate)
 
 
 def tables_of(method: Tableau) -> tuple[Array, Array, int]:

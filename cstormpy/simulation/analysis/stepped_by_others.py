@@ -29,7 +29,7 @@ from cstormpy.simulation.analysis.parameters import take_up
 from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_ports
 from cstormpy.simulation.bdsim_blocks import is_of
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.compiled.slices import fill_samples, take_samples
+from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.given_arguments import check_numbers
@@ -191,11 +191,14 @@ class SteppedByOthers:
 
     def state(self, t: float, x: Array, z: Array, due: bool) -> SavedState:
         """Return the state of the whole where what is stepped stands; at a start nothing is held yet."""
-        take_samples(z, self.program, self.diagram)
-        whole = self.first[1].copy()
+        whole, program = self.first[1].copy(), self.program
         whole[self.kept] = x
-        found = replace(SavedState.of(self.whole, t, whole, 0.0), due=due)
-        return replace(found, held={}) if z[list(self.program.flags.values())].any() else found
+        for b, part in program.held:
+            self.diagram.holds[b].put(z[part])
+        found = SavedState.of(self.whole, t, whole, 0.0)
+        sampled = {**found.sampled, **{str(b.name): z[part].tolist() for b, part in program.sampled}}
+        held = {} if z[list(program.flags.values())].any() else found.held
+        return replace(found, sampled=sampled, held=held, due=due)
 
 
 def stepped_by_others(

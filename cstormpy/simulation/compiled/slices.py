@@ -67,14 +67,6 @@ def fill_samples(z: Array, program: Program, diagram: Any) -> None:
         z[program.flags[b._clock]] = hold.live
 
 
-def take_samples(z: Array, program: Program, diagram: Any) -> None:
-    """Give a diagram's sampled blocks their states in z, and what they hold."""
-    for b, part in program.sampled:
-        diagram.cells[b][0] = z[part].copy()
-    for b, part in program.held:
-        diagram.holds[b].put(z[part])
-
-
 class Taken:
     """The remainder of a slice: samples, ticks, and whether the next step is to be looked at.
 

@@ -18,6 +18,8 @@ from cstormpy.signals.noise import MOST_SEED, low_pass, normal, seed_of, uniform
 
 _KINDS = ("normal", "uniform")
 _MOST_CHANNELS = 64
+#: Among so many samples the first of an episode is drawn; as many are left behind it.
+_FIRST_SAMPLES = 2**35
 
 
 class Noise(bases.Ported, SampledBlock):
@@ -130,6 +132,11 @@ class Noise(bases.Ported, SampledBlock):
     def getstate0(self) -> Array:
         """Return the number of the first sample, and that sample; a filtered one has its variance from there on."""
         return np.concatenate([[0.0], np.ravel(self._white(self.number, 0.0))])
+
+    def drawn(self, rng: np.random.Generator, count: int) -> Array:
+        """Return states to begin from, (count, 1 + N), each at another sample of all there are."""
+        k = rng.integers(_FIRST_SAMPLES, size=(count, 1)).astype(float)
+        return np.hstack([k, self._white(self.number, k)])
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the noise."""

@@ -346,11 +346,14 @@ def delayed(sim):
     return bd
 
 
+LATE = ["place", "speed", "late", "before", "held"]
+
+
 @needs_compiler
 @pytest.mark.parametrize(("version", "solver"), [(2, "RK4"), (3, "RK45")])
 def test_delays_and_sampled_blocks_are_exported(tmp_path, version, solver):
     """Their samples are part of the unit's state; they were refused. Between ticks it is where our own run is."""
-    sim, names = simulation(), ["place", "speed", "late", "before", "held"]
+    sim, names = simulation(), LATE
     options = {"step": 0.005} if solver == "RK4" else {"rtol": 1e-9, "atol": 1e-11}
     unit = sim.to_fmu(delayed(sim), tmp_path / "late.fmu", ["push"], names, version=version, solver=solver, **options)
     assert validate_fmu(str(unit)) == []
@@ -369,6 +372,27 @@ def test_delays_and_sampled_blocks_are_exported(tmp_path, version, solver):
         np.testing.assert_allclose(found[column][between], np.ravel(out.signal(name))[at], atol=1e-7)
         np.testing.assert_allclose(later[column][between], found[column][between], atol=1e-9)
         assert np.ptp(found[column]) > 0.3
+
+
+@needs_compiler
+@pytest.mark.parametrize("offset", [-1e-6, -0.25])
+def test_a_clock_that_begins_before_0_ticks_at_0_as_in_a_run(tmp_path, offset):
+    """It ticked first at its first tick behind 0: the unit was 0.02 beside the run."""
+    sim = simulation()
+
+    def chased():
+        bd = sim.blockdiagram(name="chased")
+        x, back = bd.INTEGRATOR(x0=1.0, name="x"), bd.GAIN(-1.0)
+        held = bd.DISCRETETF(bd.clock(0.1, offset=offset), [1.0], [1.0, -0.5], name="held")
+        bd.connect(x, held)
+        bd.connect(held, back)
+        bd.connect(back, x)
+        return bd
+
+    unit = sim.to_fmu(chased(), tmp_path / "chased.fmu", outputs=["x"], solver="RK4", step=0.01)
+    found = fmpy.simulate_fmu(str(unit), stop_time=0.5, output_interval=0.1)
+    out = sim.run(chased(), T=0.5, solver="RK4", dt=0.01)
+    assert found["x[0]"][-1] == pytest.approx(out.x[-1, 0], abs=1e-13)
 
 
 @needs_compiler
@@ -402,15 +426,13 @@ def test_delayed_signals_arrive_on_time_for_any_steps_of_the_other_tool(tmp_path
         np.testing.assert_allclose(found[f"{name}[0]"][between], np.ravel(out.signal(name))[at][between], atol=1e-12)
 
 
-@needs_compiler
-def test_a_unit_with_delays_goes_back_to_where_it_stood(tmp_path):
-    """What is on its way through the delays goes along with the state."""
+@pytest.fixture
+def late_unit(tmp_path):
+    """Return a unit with delays as another tool has it, begun, and what its inputs and outputs are called by."""
     from fmpy.fmi2 import FMU2Slave
 
-    sim = simulation()
-    unit = sim.to_fmu(delayed(sim), tmp_path / "late.fmu", ["push"], ["place", "late"])
+    unit = simulation().to_fmu(delayed(simulation()), tmp_path / "late.fmu", ["push"], LATE, solver="RK4", step=0.005)
     told = fmpy.read_model_description(str(unit))
-    asked = [v.valueReference for v in told.modelVariables if v.causality == "output"]
     slave = FMU2Slave(
         guid=told.guid, unzipDirectory=fmpy.extract(str(unit), str(tmp_path / "out")),
         modelIdentifier=told.coSimulation.modelIdentifier, instanceName="one",
@@ -419,6 +441,15 @@ def test_a_unit_with_delays_goes_back_to_where_it_stood(tmp_path):
     slave.setupExperiment(startTime=0.0)
     slave.enterInitializationMode()
     slave.exitInitializationMode()
+    yield slave, *([v.valueReference for v in told.modelVariables if v.causality == of] for of in ("input", "output"))
+    slave.terminate()
+    slave.freeInstance()
+
+
+@needs_compiler
+def test_a_unit_with_delays_goes_back_to_where_it_stood(late_unit):
+    """What is on its way through the delays goes along with the state."""
+    slave, _, asked = late_unit
     slave.doStep(0.0, 0.33)
     kept = slave.getFMUstate()
     slave.doStep(0.33, 0.4)
@@ -427,8 +458,17 @@ def test_a_unit_with_delays_goes_back_to_where_it_stood(tmp_path):
     slave.doStep(0.33, 0.4)
     assert slave.getReal(asked) == first
     slave.freeFMUstate(kept)
-    slave.terminate()
-    slave.freeInstance()
+
+
+@needs_compiler
+def test_a_unit_steps_as_a_stepper_does(late_unit):
+    """What is due where a step ends is done by the inputs of the next one; outputs are those before, behind a jump."""
+    slave, given, asked = late_unit
+    stepper = simulation().stepper(delayed(simulation()), ["push"], LATE, substeps=2)
+    for k, push in enumerate(np.random.default_rng(5).normal(size=40)):
+        slave.setReal(given, [push])
+        slave.doStep(k * 0.01, 0.01)
+        np.testing.assert_allclose(slave.getReal(asked), stepper.step([push], 0.01), rtol=0, atol=1e-12)
 
 
 @needs_compiler

@@ -304,3 +304,76 @@ def test_lanes_without_a_copy_do_not_end_the_others(count):
     assert np.abs(rates).max() < 1.0
     np.testing.assert_allclose(np.array(times)[:, 0], 0.001 * np.arange(1, 1001), atol=1e-12)
     assert len({x.tobytes() for x in states}) == 1000  # each is an array of its own
+
+
+def sampled(sim):
+    """Return a pendulum that a sampled controller leads to where the actions want it, measured with noise."""
+    bd = sim.blockdiagram()
+    aside = bd.INTEGRATOR(name="aside")  # which no output needs
+    arm, clock = bd.HYBRIDDYNAMICS("pendulum", q0=[-1.2], name="arm"), bd.clock(40, "Hz")
+    pid, noise = (
+        bd.DISCRETEPID(clock, n=1, P=30.0, I=9.0, D=5.0, name="pid"),
+        bd.NOISE(clock, std=0.01, n=1, name="noise"),
+    )
+    measured = bd.SUM("++", name="measured")
+    bd.connect(bd.CONSTANT([-1.0], name="wanted"), pid.reference)
+    bd.connect(arm.q, measured[0])
+    bd.connect(noise, measured[1])
+    bd.connect(measured, pid.measured)
+    bd.connect(pid, arm.tau, aside)
+    return bd
+
+
+def with_clocks(**options):
+    given = {"inputs": ["wanted"], "outputs": ["arm.q", "noise"], "low": -1.5, "high": 1.0, "dt": 0.05, "substeps": 4}
+    given["reward"] = lambda before, u, after: -(after[..., 0] ** 2)
+    return cs.gym.make(sampled, **{**given, **options})
+
+
+def test_a_sampled_controller_is_part_of_an_environment():
+    """It was refused. One and many move as a run from the same samples; the part that is stepped is what is drawn."""
+    env, many = with_clocks(render_mode="rgb_array"), with_clocks(num_envs=3, max_steps=8)
+    first = env.reset(seed=4)[0]
+    start, sim = env.stepper.state, cs.Simulation(live=False, progress=False)
+    for _ in range(12):
+        y = env.step(np.array([-1.0], dtype=np.float32))[0]
+    out = sim.run(sampled(sim), T=0.6, start=start, solver="RK4", dt=0.0125)
+    np.testing.assert_allclose(env.stepper.x, out.x[-1][1:], rtol=0, atol=1e-12)
+    assert not np.array_equal(first, env.reset()[0])  # another episode has other noise
+    assert np.array_equal(first, env.reset(seed=4)[0])
+    shown = env.render()
+    env.stepper.reset([0.4, 0.0])
+    assert not np.array_equal(shown, env.render())
+    env.stepper.reset([0.4, 9.0])
+    turned = env.render()
+    env.stepper.reset([0.4, 0.0])
+    np.testing.assert_array_equal(turned, env.render())  # it is drawn where it is, not by its rate
+    y = many.reset(seed=1)[0]
+    assert len(np.unique(y[:, 1])) == 3
+    rows, states = [many.stepper.state_of(k) for k in range(3)], []
+    for _ in range(9):
+        states.append(many.stepper.x)
+        y = many.step(np.full((3, 1), -1.0, dtype=np.float32))[0]
+    for row, start in enumerate(rows):
+        out = sim.run(sampled(sim), T=0.4, start=start, solver="RK4", dt=0.0125)
+        np.testing.assert_allclose(states[-1][row], out.x[-1][1:], rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(many.stepper.t, 0.0)  # all have begun anew, with other noise
+    assert len(np.unique([*y[:, 1], *(row.sampled["noise"][1] * 0.01 for row in rows)])) == 6
+
+
+def test_episodes_begin_at_sampled_states_that_a_task_says():
+    def said(rng, count):
+        return {"noise": np.column_stack([np.zeros(count), rng.normal(size=count)])}
+
+    env, many = with_clocks(sampled=said), with_clocks(sampled=said, num_envs=2)
+    assert env.reset(seed=3)[0][1] == pytest.approx(0.01 * np.random.default_rng(3).normal(), rel=1e-6)
+    assert np.ptp(many.reset(seed=3)[0][:, 1]) > 0.0
+    for wrong, kind, message in (
+        ({"nois": [0.0, 1.0]}, UnknownName, "did you mean 'noise'"),
+        ({"noise": [0.0]}, CstormError, r"sampled\['noise'\]: expected shape"),
+        ([1.0], InvalidType, "expected a dict"),
+    ):
+        with pytest.raises(kind, match=message):
+            env.stepper.reset(sampled=wrong)
+    with pytest.raises(InvalidType, match="Task: sampled: expected a dict"):
+        with_clocks(sampled=lambda rng, count: [1.0]).reset()

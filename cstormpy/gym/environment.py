@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -48,7 +48,8 @@ class Environment(gymnasium.Env[Any, Any]):
         sim = _simulation()
         bd = task.build(sim)
         self.stepper = sim.stepper(bd, task.inputs, task.outputs, solver=task.solver, substeps=task.substeps)
-        self._view = None if render_mode is None else _View(bd, task.dt, in_window=render_mode == "human")
+        self._drawing = _that_draw(bd, self.stepper.sampled)
+        self._view = None if render_mode is None else _View(bd, self.stepper.states, task.dt, render_mode == "human")
         self._actions = _Actions(task, len(self.stepper.inputs))
         self.action_space = self._actions.space
         self.observation_space = _observations(task, len(self.stepper.outputs))
@@ -61,7 +62,8 @@ class Environment(gymnasium.Env[Any, Any]):
         super().reset(seed=seed)
         given = self.task.given(options, 1, self._first.size)
         x = self.task.starts(self.np_random, 1, self._first) if given is None else given
-        self._y, self._steps = self.stepper.reset(x[0], 0.0), 0
+        samples = self.task.samples(self.np_random, 1, self._drawing)
+        self._y, self._steps = self.stepper.reset(x[0], 0.0, samples), 0
         self._show()
         return self._y.astype(np.float32), {}
 
@@ -94,11 +96,20 @@ class Environment(gymnasium.Env[Any, Any]):
 class _View:
     """The mechanisms of a diagram, drawn where the stepper stands."""
 
-    def __init__(self, bd: Any, dt: float, in_window: bool) -> None:
-        self._plants = plants_of(bd)
+    def __init__(self, bd: Any, states: Sequence[str], dt: float, in_window: bool) -> None:
+        #: The blocks, and where their positions are among the states that are stepped, which may be a part of all.
+        self._plants = [
+            (block, [states.index(name) for name in bd.statenames[columns]])
+            for block, columns in plants_of(bd)
+            if set(bd.statenames[columns]) <= set(states)
+        ]
         self._dt, self._next = dt, 0.0
         if not self._plants:
-            raise DiagramError("make: render_mode: the diagram has no HYBRIDDYNAMICS, whose mechanism could be drawn")
+            raise DiagramError(
+                "make: render_mode: no HYBRIDDYNAMICS is needed for the outputs, whose mechanism could be drawn"
+                if plants_of(bd)
+                else "make: render_mode: the diagram has no HYBRIDDYNAMICS, whose mechanism could be drawn"
+            )
         self.drawing = PoseDrawing([block.mech for block, _ in self._plants], str(bd.name), in_window)
 
     def _postures(self, x: Array) -> list[Array]:
@@ -136,14 +147,16 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
     def __init__(self, task: Task, num_envs: int) -> None:
         self.task, self.num_envs = task, num_envs
         sim = _simulation()
+        bd = task.build(sim)
         self.stepper = sim.batch_stepper(
-            task.build(sim), task.inputs, task.outputs, count=num_envs, solver=task.solver, substeps=task.substeps
+            bd, task.inputs, task.outputs, count=num_envs, solver=task.solver, substeps=task.substeps
         )
         self._actions = _Actions(task, len(self.stepper.inputs))
         self.single_action_space = self._actions.space
         self.single_observation_space = _observations(task, len(self.stepper.outputs))
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self._drawing = _that_draw(bd, self.stepper.sampled)
         self._first = self.stepper.x[0].copy()
         self._y = self.stepper.look()
         self._steps, self._over = np.zeros(num_envs, dtype=np.int64), np.zeros(num_envs, dtype=bool)
@@ -157,7 +170,7 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
         super().reset(seed=seed)
         given = self.task.given(options, self.num_envs, self._first.size)
         x = self.task.starts(self.np_random, self.num_envs, self._first) if given is None else given
-        self._y = self.stepper.reset(x, 0.0)
+        self._y = self.stepper.reset(x, 0.0, None, self.task.samples(self.np_random, self.num_envs, self._drawing))
         self._steps[:], self._over[:] = 0, False
         return self._y.astype(np.float32), {}
 
@@ -165,13 +178,15 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
         """Take a step with all; return observations, rewards, and which episodes end, or are cut off."""
         task, before, over = self.task, self._y, self._over
         u = self._actions.inputs_of_many(actions, self.num_envs)
-        anew = task.starts(self.np_random, int(over.sum()), self._first) if over.any() else None
-        if anew is not None:  # a step from where an episode has ended may fail, for all
-            self.stepper.reset(anew, 0.0, where=over)
+        anew, count = None, int(over.sum())
+        if count:  # a step from where an episode has ended may fail, for all
+            x = task.starts(self.np_random, count, self._first)
+            anew = x, 0.0, over, task.samples(self.np_random, count, self._drawing)
+            self.stepper.reset(*anew)
         after = self.stepper.step(u, task.dt)
         self._steps += 1
         if anew is not None:
-            after = self.stepper.reset(anew, 0.0, where=over)
+            after = self.stepper.reset(*anew)
             self._steps[over] = 0
         self._y = after
         rewards = np.array(np.broadcast_to(task.reward(before, u, after), (self.num_envs,)), dtype=float)
@@ -226,6 +241,11 @@ class _Actions:
         if np.isnan(limited).any():
             raise InvalidValue("step: action: expected numbers, got NaN")
         return limited
+
+
+def _that_draw(bd: Any, names: Sequence[str]) -> list[Any]:
+    """Return the sampled blocks that draw the states with which an episode begins, as noise does."""
+    return [bd.blocknames[name] for name in names if hasattr(type(bd.blocknames[name]), "drawn")]
 
 
 def _simulation() -> Simulation:

@@ -25,7 +25,8 @@ class Task:
     Parameters
     ----------
     build : function
-        Makes the diagram, as ``build(sim)``. Continuous blocks only, as `Simulation.stepper` takes them.
+        Makes the diagram, as ``build(sim)``, of blocks that `Simulation.stepper` takes; each copy of many has clocks of
+        its own, which begin with the episode.
     inputs, outputs : list of str
         Signals that actions replace, as ``["plant.tau"]``, and those that are observed.
     reward : function
@@ -48,6 +49,9 @@ class Task:
         Episodes are cut off after so many steps.
     observation_low, observation_high : float or array_like
         Limits of the outputs, which are told and not enforced.
+    sampled : function, optional
+        States of sampled blocks at the start of episodes, ``sampled(rng, count)``, a dict of arrays (count, k) by the
+        names of blocks. Those of a NOISE are drawn unless given, so that each episode, and each copy, has other noise.
     """
 
     build: Callable[[Any], Any]
@@ -65,6 +69,7 @@ class Task:
     max_steps: int | None = None
     observation_low: ArrayLike = -np.inf
     observation_high: ArrayLike = np.inf
+    sampled: Callable[[np.random.Generator, int], Mapping[str, ArrayLike]] | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a task."""
@@ -72,8 +77,9 @@ class Task:
         function(self.reward, "Task: reward", "the outputs before, the inputs, and the outputs after a step")
         if self.terminated is not None:
             function(self.terminated, "Task: terminated", "the outputs after a step")
-        if self.start is not None:
-            function(self.start, "Task: start", "a random generator and a count")
+        for name in ("start", "sampled"):
+            if getattr(self, name) is not None:
+                function(getattr(self, name), f"Task: {name}", "a random generator and a count")
         for name in ("inputs", "outputs"):
             if not entries(getattr(self, name), f"Task: {name}", "signals"):
                 raise InvalidValue(f"Task: {name}: name one signal at least, as 'plant.q'")
@@ -109,6 +115,13 @@ class Task:
         if self.start is None:
             return np.tile(otherwise, (count, 1))
         return real_array(self.start(rng, count), "Task: start", (count, otherwise.size))
+
+    def samples(self, rng: np.random.Generator, count: int, blocks: Sequence[Any]) -> dict[str, ArrayLike]:
+        """Return states of sampled blocks at the start of episodes, those that some blocks draw among them."""
+        given = {} if self.sampled is None else self.sampled(rng, count)
+        if not isinstance(given, Mapping):
+            raise InvalidType(f"Task: sampled: expected a dict, as {{'filter': states}}, got {shown(given)}")
+        return {**{str(b.name): b.drawn(rng, count) for b in blocks if b.name not in given}, **given}
 
     def given(self, options: Mapping[str, Any] | None, count: int, size: int) -> Array | None:
         """Return the states that `reset` is told to start at, by ``options={"x": ...}``."""

@@ -25,6 +25,9 @@ from cstormpy.simulation.wiring import describe, raise_block_failed
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
 
+#: A time so close to a tick, in periods of its clock, is that of the tick.
+_ROUNDING = 1e-9
+
 MOST_JUMPS = 1_000_000
 """Most jumps of one source that a run is told of."""
 
@@ -110,15 +113,18 @@ def is_ahead(simstate: Any, t: float) -> bool:
     return t >= begin - SAME_TIME * max(1.0, begin)
 
 
-def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, resumed: bool) -> None:
-    """Declare the ticks of all clocks from a time on, without those at it where a run is resumed that has done them."""
+def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, due: bool) -> None:
+    """Declare the ticks of all clocks from a time on, with those at it where they are still `due`."""
     for clock in bd.clocklist:
         _check_clock(clock)
         clock._ensure_runtime(simstate)
         state = simstate.clock_states[clock]
         state.tick = 0 if first_tick == 0 else 1
-        if resumed or begin > 0.0:
-            state.tick = max(state.tick, int(np.floor((begin - clock.offset) / clock.T + 1e-9)) + 1)
+        periods = (begin - clock.offset) / clock.T
+        if not due:
+            state.tick = max(state.tick, int(np.floor(periods + _ROUNDING)) + 1)
+        elif begin > 0.0:
+            state.tick = max(state.tick, int(np.ceil(periods - _ROUNDING)))
         clock.start(simstate)
 
 

@@ -44,6 +44,8 @@ class SavedState:
         What blocks remember besides their states, by the name of the block.
     step
         Length of the next step of the solver.
+    due
+        Whether clocks that tick at this time have not done so yet, as where a stepper stands.
     """
 
     t: float
@@ -52,6 +54,7 @@ class SavedState:
     memory: dict[str, dict[str, Any]] = field(default_factory=dict)
     step: float = 0.0
     held: dict[str, list[Any]] = field(default_factory=dict)
+    due: bool = False
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON: the file is replaced whole, or stays as it is."""
@@ -82,7 +85,7 @@ class SavedState:
 
     def _check(self) -> None:
         """Make sure of the types, and that all numbers are finite."""
-        self.t, self.step = float(self.t), float(self.step)
+        self.t, self.step, self.due = float(self.t), float(self.step), bool(self.due)
         for states in (self.continuous, self.sampled):
             for name, values in states.items():
                 states[name] = [float(value) for value in values]
@@ -112,12 +115,7 @@ class SavedState:
     def restore(self, diagram: Any, simstate: Any, what: str = "start") -> Array:
         """Put sampled states and memories of a diagram back, and return its continuous state."""
         x = self.vector(diagram.continuous, what)
-        for clock in diagram.bd.clocklist:
-            parts = [self._of(self.sampled, b, b.ndstates, what) for b in clock.blocklist]
-            simstate.clock_states[clock].state = np.concatenate([*parts, np.zeros(0)])
-        for b, hold in diagram.holds.items():
-            if str(b.name) in self.held:  # not in states that were saved before they were kept
-                hold.restore(self.held[str(b.name)], what)
+        self.restore_samples(diagram, simstate, what)
         for b in diagram.bd.blocklist:
             if str(b.name) in self.memory:
                 try:
@@ -125,6 +123,15 @@ class SavedState:
                 except (LookupError, TypeError, ValueError, AttributeError) as error:
                     raise DiagramError(f"{what}: the saved state does not fit block {b.name!r}: {error}") from error
         return x
+
+    def restore_samples(self, diagram: Any, simstate: Any, what: str = "start") -> None:
+        """Put sampled states of a diagram back, and what its blocks hold."""
+        for clock in diagram.bd.clocklist:
+            parts = [self._of(self.sampled, b, b.ndstates, what) for b in clock.blocklist]
+            simstate.clock_states[clock].state = np.concatenate([*parts, np.zeros(0)])
+        for b, hold in diagram.holds.items():
+            if str(b.name) in self.held:  # not in states that were saved before they were kept
+                hold.restore(self.held[str(b.name)], what)
 
     def vector(self, parts: list[tuple[Any, Any]], what: str = "start") -> Array:
         """Return the continuous state of blocks, each given with where its own stands."""
@@ -202,6 +209,11 @@ def opened(start: Any, what: str = "start") -> Any:
         return SavedState.load(start)
     except FileFormatError as error:
         raise FileFormatError(f"{what}: {error}") from error
+
+
+def ticks_are_due(start: Any, t: float) -> bool:
+    """Tell whether clocks that tick at the time of a start are still to do so, as at the beginning of a run."""
+    return start.due if isinstance(start, SavedState) else t == 0.0
 
 
 def initial_state(start: Any, diagram: Any, simstate: Any, what: str = "start") -> tuple[float, Array, float]:

@@ -37,7 +37,7 @@ from cstormpy.simulation.recording import Recording, find_signals
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.run_start import failures_named, schedule, start_blocks, start_clocks
 from cstormpy.simulation.runner import Run, RunState
-from cstormpy.simulation.saved_state import SavedState, initial_state, opened
+from cstormpy.simulation.saved_state import SavedState, initial_state, opened, ticks_are_due
 from cstormpy.simulation.settings import OF_ALL_RUNS, Settings, told_with_options
 from cstormpy.simulation.sweeping import Sweeping
 from cstormpy.simulation.translations import Translations
@@ -508,7 +508,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         simstate.max_step = settings.max_step
         with failures_named():
             self.update_parameters(bd)
-            start_clocks(bd, simstate, settings.first_tick, begin, isinstance(start, SavedState))
+            start_clocks(bd, simstate, settings.first_tick, begin, ticks_are_due(start, begin))
             start_blocks(bd, simstate)
         watched = {s.key: s for s in find_signals(bd, watch, beside_states=True) + find_signals(bd, simstate.watchlist)}
         panes = find_panes(bd)

@@ -66,10 +66,9 @@ class Translations:
         Parameters
         ----------
         bd : BlockDiagram
-            As `stepper` takes it, and with sampled blocks; each block must be one that is written in C, as most that
-            are traced are. Blocks that no output needs, with the inputs replaced, are left out, and so are their
-            states: ``inputs=["plant.tau"], outputs=["plant.q"]`` write the plant, whatever law it has. Without outputs
-            all is written.
+            As `stepper` takes it; each block must be one that is written in C, as most that are traced are. Blocks that
+            no output needs, with the inputs replaced, are left out, and so are their states: ``inputs=["plant.tau"],
+            outputs=["plant.q"]`` write the plant, whatever law it has. Without outputs all is written.
         path : path
             A name that ends in ``.fmu``.
         inputs, outputs : list

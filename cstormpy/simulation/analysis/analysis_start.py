@@ -14,7 +14,7 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.named_states import continuous_parts, held_names, numbers, sampled_names, state_vector
 from cstormpy.simulation.run_start import failures_named, start_blocks, start_clocks
 from cstormpy.simulation.runner import RunState
-from cstormpy.simulation.saved_state import SavedState, initial_state, opened
+from cstormpy.simulation.saved_state import SavedState, initial_state, opened, ticks_are_due
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
 
 
@@ -97,7 +97,7 @@ def started(
     with sim.in_context(bd, simstate, options, True):
         with failures_named():
             sim.update_parameters(bd)
-            start_clocks(bd, simstate, first_tick, t, saved is not None)
+            start_clocks(bd, simstate, first_tick, t, ticks_are_due(saved, t))
             start_blocks(bd, simstate)
         if saved is not None:
             _, state, _ = initial_state(saved, diagram, simstate, f"{what}: x")

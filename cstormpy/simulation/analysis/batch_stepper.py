@@ -11,24 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
+from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import batch_caller
 from cstormpy.graph.code_cache import machine_for
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.module import text_for_rows
 from cstormpy.graph.routine import Routine
+from cstormpy.simulation.analysis.clocked_rows import ClockedRows
 from cstormpy.simulation.analysis.external import (
     fixed_method,
     input_not_finite,
     ports_of,
     refuse_copies,
-    shut_within,
-    stepped_by_others,
     those_of,
 )
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input
+from cstormpy.simulation.analysis.stepped_by_others import shut_within, stepped_by_others
 from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.saved_state import SavedState
+from cstormpy.simulation.step_control import shortest_step
 
 #: Rows of which all stages are computed before those of the next: they stay in the processor's cache.
 _ROWS = 1024
@@ -46,6 +48,8 @@ class BatchStepper:
     count : int
     inputs, outputs, states : tuple of str
         What the columns of u, y and x are.
+    sampled : tuple of str
+        The names of the sampled blocks.
     """
 
     def __init__(
@@ -58,19 +62,28 @@ class BatchStepper:
         program, state = found.program, found.first[1][found.kept]
         _refuse_calls(program)
         self._found, self._diagram, self._u0 = found, found.diagram, found.u0
-        self.inputs, self.outputs, self.states = found.inputs, found.outputs, found.states
-        self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), state.size, self._u0.size)
+        self.inputs, self.outputs, self.states, self.sampled = found.inputs, found.outputs, found.states, found.sampled
+        #: What each row has of its own, and how many of each.
+        sizes = {"t": 1, "x": state.size, "z": program.sampled_size, "u": self._u0.size}
+        self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), sizes)
         signals = program.routine.outputs["out"]
-        self._signals = _Rows(program, "y", [signals[k] for k in found.seen], state.size, self._u0.size)
-        wired = [signals[k] for k in found.wired]
-        self._wired = _Rows(program, "wired", wired, state.size, self._u0.size, 0.0)
+        self._signals = _Rows(program, "y", [signals[k] for k in found.seen], sizes)
+        self._wired = _Rows(program, "wired", [signals[k] for k in found.wired], sizes, 0.0)
         self._closing = None
         if program.closing is not None:
             shut, status = list(program.closing.outputs["xd"]), program.closing.status
-            self._closing = _Rows(program, "shut", shut, state.size, self._u0.size, status)
+            self._closing = _Rows(program, "shut", shut, sizes, status)
         rows = max(self.count, LANES)  # of which the last are not looked at
+        self._clocked = ClockedRows(found, rows) if program.clocks else None
+        self._z = np.zeros((rows, 0))
+        if self._clocked is not None:
+            self._z = self._clocked.z
+            self._ticked = _Rows(program, "ticked", [signals[k] for k in self._clocked.columns], sizes)
+            self._after = np.zeros((rows, len(self._clocked.columns)))
         self._t, self._x, self._u = np.zeros((rows, 1)), np.zeros((rows, state.size)), np.zeros((rows, self._u0.size))
         self._y = np.zeros((rows, len(self.outputs)))
+        #: What the times of the rows have lost by rounding.
+        self._late = np.zeros((rows, 1))
         self._at, self._moment = np.zeros_like(self._x), np.zeros_like(self._t)
         self._end = np.zeros_like(self._x)
         self._stages = [np.zeros_like(self._x) for _ in range(self._method.stages)]
@@ -95,7 +108,7 @@ class BatchStepper:
         """The states, in an array of their own."""
         return self._x[: self.count].copy()
 
-    def reset(self, x: Any = None, t: float | None = None, where: Any = None) -> Array:
+    def reset(self, x: Any = None, t: float | None = None, where: Any = None, sampled: Any = None) -> Array:
         """Go back to the start, all or some, with the inputs as they are wired there; return the outputs of all.
 
         Numbers of blocks that have been set since are taken up here, by all copies, and not between steps.
@@ -107,36 +120,54 @@ class BatchStepper:
         t : float, optional
         where : array of bool (count,), optional
             Which are reset; all unless given.
+        sampled : dict, optional
+            States of sampled blocks, by their names, (k,), or a row for each that is reset.
         """
         rows: Any = slice(self.count) if where is None else np.flatnonzero(_mask(where, self.count))
         n = self._x.shape[1]
-        before = self._t, self._x, self._u
-        shapes = (n,), (self.count if where is None else rows.size, n)
-        with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as (begin, state):
+        before = self._t, self._x, self._u, self._late
+        clocked = self._clocked
+        kept = None if clocked is None else clocked.kept()
+        chosen = self.count if where is None else int(rows.size)
+        shapes, samples = ((n,), (chosen, n)), self._found.samples_of(sampled, chosen)
+        with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as start:
+            state = start.x
             if self._diagram.closed:
                 state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
-            self._t, self._x, self._u = (each.copy() for each in before)
-            self._x[rows], self._u[rows], self._t[rows] = state, self._u0, begin
+            self._t, self._x, self._u, self._late = (each.copy() for each in before)
+            self._x[rows], self._u[rows], self._t[rows], self._late[rows] = state, self._u0, start.t, 0.0
             try:
+                if clocked is not None:
+                    clocked.begin(rows, start)
+                for part, values in samples:
+                    self._z[rows, part] = values
                 self._enter_wired(rows)
                 return self.look()
-            except BlockError:
-                self._t, self._x, self._u = before
+            except CstormError:
+                self._t, self._x, self._u, self._late = before
+                if clocked is not None and kept is not None:
+                    clocked.put_back(kept)
                 raise
+
+    def state_of(self, row: int) -> SavedState:
+        """Return where a copy stands, to go back to by `reset`, or to go on from by `Simulation.run`."""
+        row = whole_number(row, "state_of: row", 0, self.count - 1)
+        at, clocked = (float(self._t[row, 0]), self._x[row], self._z[row]), self._clocked
+        return self._found.state(*at, clocked is not None and bool(clocked.due[row]))
 
     def _enter_wired(self, rows: Any) -> None:
         """Let inputs of some rows be as they are wired, which may follow from one another."""
         found = np.zeros_like(self._u)
         for _ in self.inputs:
             self._fill_lanes()
-            self._wired.fill(self._t, self._x, self._u, found)
+            self._wired.fill((self._t, self._x, self._z, self._u), found)
             wired = found[rows]
             if (wired == self._u[rows]).all():
                 break
             self._u[rows] = wired
 
     def step(self, u: ArrayLike, dt: float) -> Array:
-        """Hold the inputs for a time, and return the outputs after it, a row for each copy.
+        """Hold the inputs for a time, and return the outputs after it, before ticks that are due, a row for each copy.
 
         Parameters
         ----------
@@ -151,42 +182,71 @@ class BatchStepper:
         """
         given = real_array(u, "step: u", (self.count, self._u0.size), hint=those_of(self.inputs), finite=False)
         dt = positive(dt, "step: dt")
-        before = self._u.copy()
+        before, kept = self._u.copy(), None if self._clocked is None else self._clocked.kept()
         self._u[: self.count] = given
+        ahead = dt + self._late
+        end = self._t + ahead
         try:
-            found = self._stepped(dt)
+            found = self._stepped(dt, end)
         except BlockError:
             self._u = before
+            if self._clocked is not None and kept is not None:
+                self._clocked.put_back(kept)
             bad = np.flatnonzero(~np.isfinite(given).all(axis=1))
             if bad.size:
                 raise input_not_finite(given[bad[0]], self.inputs, f" of row {bad[0]}") from None
             raise
         self._x, self._end = self._end, self._x
-        self._t += dt
+        self._t, self._late = end, ahead - (end - self._t)
         return found
 
-    def _stepped(self, dt: float) -> Array:
+    def _stepped(self, dt: float, end: Array) -> Array:
         """Fill the states at the end of a step, and return the outputs there."""
         h = dt / self._substeps
         self._fill_lanes()
         self._end[:], self._moment[:] = self._x, self._t
-        for _ in range(self._substeps):
-            for first in range(0, len(self._x), _ROWS):
-                self._advance(first, min(first + _ROWS, len(self._x)), h)
-            self._moment += h
-            if self._diagram.closed:
-                self._close_loops()
+        if self._clocked is not None:
+            self._step_with_clocks(self._clocked, h, end)
+        else:
+            for _ in range(self._substeps):
+                self._advance_all(h)
+                self._moment += h
+                if self._diagram.closed:
+                    self._close_loops()
         if not np.isfinite(self._end[: self.count]).all():
             row, k = np.argwhere(~np.isfinite(self._end[: self.count]))[0]
             raise BlockError(
                 f"step: state {self.states[k]!r} of row {row} is not finite at t = {self._t[row, 0] + dt:.9g}; take "
                 "shorter steps, substeps="
             )
-        return self._seen(self._t + dt, self._end)
+        return self._seen(end, self._end)
+
+    def _step_with_clocks(self, clocked: ClockedRows, h: float, end: Array) -> None:
+        """Take all rows to their ends by steps of a length, cut where their clocks tick on the way."""
+        h = max(h, shortest_step(float(np.abs(end).max())))
+        while (going := self._moment < end).any():
+            clocked.tick(self._moment, going, self._computed_at_ticks)
+            until = np.where(going, clocked.stop(self._moment, end), self._moment)
+            to = np.minimum(self._moment + h, until)
+            to = np.where(to > until - 1e-9 * h, until, to)
+            self._advance_all(to - self._moment)
+            self._moment[:] = to
+            if self._diagram.closed:
+                self._close_loops()
+
+    def _computed_at_ticks(self) -> Array:
+        """Return what the clocks that tick now make of each row."""
+        assert self._clocked is not None
+        t = np.maximum(self._moment, self._clocked.earliest)
+        self._ticked((t, self._end, self._z, self._u), self._after, 0, len(t), self.count)
+        return self._after
 
     def _close_loops(self) -> None:
         """Take away what the last step has let the loops of mechanisms drift apart."""
-        if self._closing is not None and self._closing.fill(self._moment, self._end, self._u, self._at) == -1:
+        if (
+            self._closing is not None
+            and self._closing.fill((self._moment, self._end, self._z, self._u), self._at) == -1
+        ):
             self._end, self._at = self._at, self._end
             return
         for row in range(self.count):
@@ -199,52 +259,63 @@ class BatchStepper:
         return self._seen(self._t, self._x)
 
     def _seen(self, t: Array, x: Array) -> Array:
-        self._signals(t, x, self._u, self._y, 0, len(x), self.count)
+        self._signals((t, x, self._z, self._u), self._y, 0, len(x), self.count)
         return self._y[: self.count].copy()
 
     def _fill_lanes(self) -> None:
         """Let lanes without a copy do what the first copy does: nothing happens there that does nowhere else."""
         for rows in (self._t, self._x, self._u):
             rows[self.count :] = rows[0]
+        if self._clocked is not None:
+            self._clocked.fill_lanes(self.count)
 
-    def _advance(self, first: int, stop: int, h: float) -> None:
+    def _advance_all(self, h: Any) -> None:
+        """Take a step of a length, or one of each row, with all rows."""
+        for first in range(0, len(self._x), _ROWS):
+            self._advance(first, min(first + _ROWS, len(self._x)), h)
+
+    def _advance(self, first: int, stop: int, h: Any) -> None:
         """Take a step with some of the rows."""
         begin = max(0, stop - max(stop - first, LANES))
         rows = slice(begin, stop)
         m, x, at, part = self._method, self._end[rows], self._at[rows], self._part[: stop - begin]
+        h = h[rows] if isinstance(h, np.ndarray) else h
         if begin < first:  # these have been advanced already, and are computed along
             x = x.copy()
         moment, before = self._moment[rows], self._moment[rows].copy()
         for s, K in enumerate(self._stages):
-            _add(x, self._stages, m.A[s, :s] * h, rows, at, part)
+            _add(x, self._stages, m.A[s, :s], h, rows, at, part)
             np.add(before, m.c[s] * h, out=moment)
-            self._rates(self._moment, self._at, self._u, K, begin, stop, self.count)
+            if self._clocked is not None:
+                np.clip(moment, self._clocked.earliest[rows], self._clocked.latest[rows], out=moment)
+            self._rates((self._moment, self._at, self._z, self._u), K, begin, stop, self.count)
         moment[:] = before
-        _add(x, self._stages, m.b * h, rows, at, part)
+        _add(x, self._stages, m.b, h, rows, at, part)
         self._end[first:stop] = at[first - begin :]
 
 
-def _add(x: Array, stages: list[Array], weights: Array, rows: slice, out: Array, part: Array) -> None:
+def _add(x: Array, stages: list[Array], weights: Array, h: Any, rows: slice, out: Array, part: Array) -> None:
     """Fill a state and so much of each stage."""
     out[:] = x
     for K, weight in zip(stages, weights, strict=False):
         if weight != 0.0:
-            np.multiply(K[rows], weight, out=part)
+            np.multiply(K[rows], weight * h, out=part)
             np.add(out, part, out=out)
 
 
 class _Rows:
-    """A part of what a diagram's function finds, for rows of times, states and inputs."""
+    """A part of what a diagram's function finds, for rows of times, states, sampled states and inputs."""
 
     def __init__(
-        self, program: Program, name: str, wanted: list[Any], states: int, inputs: int, status: Any = None
+        self, program: Program, name: str, wanted: list[Any], sizes: dict[str, int], status: Any = None
     ) -> None:
         self._call: Callable[..., int] | None = None
         self._program, size = program, len(wanted)
-        self._has_inputs = inputs > 0
+        #: Which of what the rows have is given: not all diagrams have inputs, or are sampled.
+        self._given = [k for k, (key, count) in enumerate(sizes.items()) if count or key in ("t", "x")]
         if not size:
             return
-        given = {"t": 1, "x": states} | ({"u": inputs} if inputs else {})
+        given = {key: count for k, (key, count) in enumerate(sizes.items()) if k in self._given}
         status = program.routine.status if status is None else status
         routine = Routine(f"{name}_of", {"p": program.p.size}, given, {name: wanted}, status)
         shapes = {key: (count,) for key, count in (*given.items(), (name, size))}
@@ -252,25 +323,23 @@ class _Rows:
         machine = machine_for("diagram_rows", hashlib.sha256(text.encode()).digest(), lambda: text)
         self._call = batch_caller(machine, routine.name, [program.p], list(shapes.values()))
 
-    def __call__(self, t: Array, x: Array, u: Array, found: Array, start: int, stop: int, count: int) -> None:
-        bad = self.fill(t, x, u, found, start, stop)
+    def __call__(self, rows: tuple[Array, ...], found: Array, start: int, stop: int, count: int) -> None:
+        bad = self.fill(rows, found, start, stop)
         if bad != -1:
-            self._raise(t, x, u, found, bad, count)
+            self._raise(rows, found, bad, count)
 
-    def fill(self, t: Array, x: Array, u: Array, found: Array, start: int = 0, stop: int | None = None) -> int:
+    def fill(self, rows: tuple[Array, ...], found: Array, start: int = 0, stop: int | None = None) -> int:
         """Fill rows; return the first of a group of rows that is bad, or -1."""
         if self._call is None:
             return -1
-        given = (t, x, u, found) if self._has_inputs else (t, x, found)
-        return self._call(*given, start, len(x) if stop is None else stop)
+        return self._call(*[rows[k] for k in self._given], found, start, len(found) if stop is None else stop)
 
-    def _raise(self, t: Array, x: Array, u: Array, found: Array, first: int, count: int) -> None:
+    def _raise(self, rows: tuple[Array, ...], found: Array, first: int, count: int) -> None:
         """Say which of a group of rows is bad."""
-        call = self._call
+        call, t = self._call, rows[0]
         assert call is not None
         for row in range(first, min(first + LANES, count)):
-            given = (t, x, u) if self._has_inputs else (t, x)
-            eight = [np.repeat(a[row : row + 1], LANES, axis=0) for a in (*given, found)]
+            eight = [np.repeat(a[row : row + 1], LANES, axis=0) for a in (*[rows[k] for k in self._given], found)]
             if call(*eight, 0, LANES) != -1:
                 raise BlockError(f"batch_stepper: a block fails in row {row}, at t = {t[row, 0]:.9g}")
         raise BlockError(f"batch_stepper: a block fails in one of the rows {first} to {first + LANES - 1}")
@@ -295,6 +364,7 @@ def _refuse_calls(program: Program) -> None:
     if calling is not None:
         raise DiagramError(
             f"batch_stepper: block {calling[0]!r} has no code for many rows, for which it must be traced: {calling[1]}"
+            "; sim.stepper steps one copy"
         )
 
 

@@ -157,9 +157,10 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-            Of continuous blocks, without clocks, events that change something and declared jumps, which are those of a
-            run, but for blocks whose outputs are all among the inputs. Where an output only bends no step ends. A
-            diagram that has more is stepped in part, where the outputs do not need it: the states are of this part.
+            Of continuous and sampled blocks, without events that change something, limits of states and jumps of
+            sources, which are those of a run, but for blocks whose outputs are all among the inputs. Where an output
+            only bends no step ends. A diagram with more than continuous blocks is stepped in part, where the outputs do
+            not need all: the states are of this part.
         inputs : list
             Ports as in `linearize`, whose signals are replaced: outputs, or input ports by name, as ``"plant.tau"``;
             one that nothing is wired to gets a CONSTANT of zeros, which stays in the diagram, as there.
@@ -170,14 +171,15 @@ class Analysis:
         solver : str
             A method of fixed steps.
         substeps : int
-            How many steps of it there are in one of yours.
+            How many steps of it there are in one of yours; they are cut where a clock ticks.
 
         Returns
         -------
         DiagramStepper
-            ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands. `reset` takes
-            what `run` takes as ``start``, and up numbers of blocks that have been set since; its outputs are those with
-            the inputs as they are wired there.
+            ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands, and ``state``
+            with all that is sampled. `reset` takes what `run` takes as ``start``, and up numbers of blocks that have
+            been set since; its outputs are those with the inputs as they are wired there. Ticks that are due where a
+            step ends are left to the next step and its inputs, so that outputs are those before these ticks.
 
         Examples
         --------
@@ -224,7 +226,7 @@ class Analysis:
         -------
         BatchStepper
             ``step(u, dt)`` and ``reset(x, t, where)`` return the outputs, a row for each copy; ``t`` and ``x`` tell
-            where they stand.
+            where they stand, and ``state_of(row)`` with all that is sampled.
 
         Examples
         --------

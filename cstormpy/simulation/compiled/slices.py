@@ -104,7 +104,7 @@ class Slices:
 
         self.compiled, self.method, self.keys, self._at = compiled, method, keys, rungekutta
         self._advance, self._trial = Steps("advance"), Steps("trial")
-        self._look, self._crossed = stepping.LOOK, stepping.CROSSED
+        self._went, self._look, self._crossed = stepping.WENT, stepping.LOOK, stepping.CROSSED
         at, n = self._at, compiled.nstates
         self.table, self.dense, kind = tables_of(method)
         self.K = np.zeros((method.stages + dense.K_ROWS, n))
@@ -118,7 +118,7 @@ class Slices:
         self.at[at.EXPONENT] = exponent = -1.0 / (method.error_order + 1)
         # an error that is less than this lets the step grow as far as any may
         self.at[at.NO_ERROR] = 0.5 * (MAX_FACTOR / SAFETY) ** (1.0 / exponent)
-        self.x = np.zeros(n)
+        self.x, self.jumps = np.zeros(n), np.zeros(0)
         self.times, self.states = np.zeros(_ROOM + 2), np.zeros((_ROOM + 2, n))
         self.arrange()
 
@@ -189,16 +189,12 @@ class Slices:
         done so, `last_step` what `Crossings` knows of the last step; `point` is the number of the next point of the
         grid.
         """
-        at, c, p, how, row = self._at, self.compiled, self.compiled.program, self.how, self.at
+        at, how, row = self._at, self.how, self.at
         row[at.TIME], row[at.LENGTH], row[at.EARLIEST] = stepper.t, stepper.h, earliest
         how[at.POINT], how[at.STEPS], how[at.TICKED], how[at.COUNT] = point, 0, 0, 0
         self.x[:], self.K[0], self.sides[0], self._fired_at[:] = stepper.x, stepper.fx, before, fired_at
         self._last_step[:] = last_step
-        status, taken = self._advance(
-            c.address, c.closing, self.table, self.dense, how, row, self.x, c.z, p.p, p.n, c.w, c.out, self.K,
-            self.guards, self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.times,
-            self.states, self.signals,
-        )  # fmt: skip
+        status, taken = self._stepped()
         if how[at.STEPS] or how[at.TICKED]:
             stepper.t_old = stepper.t = float(row[at.TIME])
             stepper.x_old = stepper.x = self.x.copy()
@@ -207,6 +203,29 @@ class Slices:
         fired = np.flatnonzero(~np.isnan(self._crosses_at)).tolist() if status == self._crossed else []
         times, states, signals = self.times[:taken].copy(), self.states[:taken].copy(), self.signals[:taken].copy()
         return Taken(times, states, signals, self.ticked[: how[at.TICKED]], status == self._look, fired)
+
+    def go_on(self, t: float, x: Array, end: float, h: float) -> bool:
+        """Go on to a time by steps of a fixed length, cut where something is due; return False where one fails.
+
+        The signals and rates are those of (t, x) when it begins. What is due at the end is left. The time, x and the
+        clocks tell where it stands then; nothing is kept of the way.
+        """
+        at, how, row = self._at, self.how, self.at
+        row[at.TIME], row[at.BOUND], row[at.FIXED] = t, end, h
+        self.x[:], self.K[0] = x, self.compiled.xd
+        while row[at.TIME] < end:
+            how[at.STEPS] = how[at.TICKED] = how[at.COUNT] = 0
+            if self._stepped()[0] != self._went:
+                return False
+        return True
+
+    def _stepped(self) -> list[int]:
+        c, p = self.compiled, self.compiled.program
+        return self._advance(
+            c.address, c.closing, self.table, self.dense, self.how, self.at, self.x, c.z, p.p, p.n, c.w, c.out, self.K,
+            self.guards, self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.times,
+            self.states, self.signals,
+        )  # fmt: skip
 
     def trial(self, t: float, x: Array, fx: Array, h: float, earliest: float, latest: float) -> Array | None:
         """Return the state after one step of length h, whose stages then stand in K; None where the diagram failed."""
@@ -228,6 +247,16 @@ class Slices:
     def evaluations(self) -> int:
         """Number of evaluations of the diagram by the last slice."""
         return int(self.how[self._at.COUNT])
+
+    @property
+    def tried(self) -> Array:
+        """The state at the end of the step that was tried last."""
+        return self.K[self._result]
+
+    @property
+    def time(self) -> float:
+        """The time at which the last step has ended."""
+        return float(self.at[self._at.TIME])
 
     @property
     def earliest(self) -> float:

@@ -171,11 +171,14 @@ static int advance(State *s, double end) {
 /* The time of the next tick of a clock. */
 static double next_tick(const State *s, int clock) { return OFFSET[clock] + s->tick[clock] * PERIOD[clock]; }
 
-/* Stand at the time where a simulation begins, which clocks have not ticked before. */
+/* Stand at the time where a simulation begins, which clocks have not ticked before; from 0 on, with their tick 0. */
 static void begin_at(State *s, double t) {
     int k;
     s->t = t;
-    for (k = 0; k < NCLOCKS; k++) s->first[k] = s->tick[k] = fmax(0.0, ceil((t - OFFSET[k]) / PERIOD[k] - SOON));
+    for (k = 0; k < NCLOCKS; k++) {
+        double first = t > 0.0 ? ceil((t - OFFSET[k]) / PERIOD[k] - SOON) : 0.0;
+        s->first[k] = s->tick[k] = fmax(0.0, first);
+    }
     s->stale = 1;
 }
 
@@ -210,7 +213,7 @@ static double smooth_until(const State *s, double end) {
     int k;
     for (k = 0; k < NCLOCKS; k++) {
         double next = next_tick(s, k);
-        if (end - next > SOON * PERIOD[k]) end = next;
+        if (end - next > SOON * PERIOD[k]) end = fmax(next, s->t); /* a tick that is late is now */
     }
     for (k = 0; k < NJUMPS; k++) {
         double jump = jump_of(s, k);

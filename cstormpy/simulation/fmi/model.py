@@ -13,10 +13,15 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.graph.printing import number_text, unwritten_in_c
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.external import declared_events, needed_part, refuse_more_than_samples
 from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, labels, named_once, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
+from cstormpy.simulation.analysis.stepped_by_others import (
+    declared_events,
+    needed_part,
+    refuse_more_than_samples,
+    refuse_other_ticks,
+)
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
@@ -106,7 +111,7 @@ def model_of(
             raise DiagramError(f"{what}: {why}") from why
         sampled = np.zeros(program.sampled_size)
         fill_samples(sampled, program, diagram)
-        _refuse_other_ticks(program, diagram, what)
+        refuse_other_ticks(program, diagram, what, "cannot be written in C")
     _refuse_unwritten(program, what)
     if diagram.closed and not program.closes:
         block, _ = diagram.closed[0]
@@ -156,14 +161,6 @@ def _refuse_unwritten(program: Program, what: str) -> None:
     if node is not None:
         name = program.owner_of.get(node.index, "a block")
         raise DiagramError(f"{what}: block {name!r} cannot be written in C: it calls {node.primitive.name!r}")
-
-
-def _refuse_other_ticks(program: Program, diagram: Any, what: str) -> None:
-    """Refuse clocks whose ticks are left to Python, with one of their blocks."""
-    written = [clock for clock, _, _ in program.clocks]
-    for b in diagram.cells:
-        if b._clock not in written:
-            raise DiagramError(f"{what}: block {b.name!r} cannot be written in C: its ticks are not translated")
 
 
 def _slopes(program: Program, tuned: Parameters | None, what: str) -> list[tuple[int, int, float]]:

@@ -1,0 +1,137 @@
+"""Steps of a diagram with clocks whose inputs are held from outside: those of a run, which ticks on the way.
+
+What is due where they end is left to the steps that go on from there, and is done by the inputs of these.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from cstormpy.arrays import Array
+from cstormpy.kernels.rungekutta import EARLIEST, LATEST, TIME
+from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers, shut_within
+from cstormpy.simulation.compiled.slices import Compiled, Slices
+from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME, shortest_step
+from cstormpy.simulation.steppers import StepFailed
+
+
+class _Rules:
+    """The rules of steps, as slices of a run ask for them; of fixed ones the length is said later."""
+
+    rtol, atol, max_step, fixed = RTOL, ATOL, math.inf, 0.0
+
+
+class ClockedSteps:
+    """Steps of fixed length from one time to another, cut where something ticks or jumps.
+
+    Parameters
+    ----------
+    found : SteppedByOthers
+    compiled : Compiled
+        Its function, and its sampled states z.
+    slices : Slices
+        Steps of a fixed length of it.
+
+    Attributes
+    ----------
+    fresh : bool
+        Whether no step has been taken since the start: until then what blocks hold is computed.
+    """
+
+    def __init__(self, found: SteppedByOthers, compiled: Compiled, slices: Slices) -> None:
+        self._found, self._compiled, self._slices = found, compiled, slices
+        slices.limit(_Rules, SAME_TIME, JUMP_WIDTH, 0.0)
+        self._shuts_in_python = bool(found.diagram.closed) and not compiled.program.closes
+        self._flags = list(compiled.program.flags.values())
+        self.fresh = False
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Let all stay as it was where what is done within fails."""
+        z, slices, fresh = self._compiled.z, self._slices, self.fresh
+        arrays = z, slices.clocks, slices.how, slices.at
+        before = [each.copy() for each in arrays]
+        jumps = slices.jumps
+        try:
+            yield
+        except BaseException:
+            for each, values in zip(arrays, before, strict=True):
+                each[:] = values
+            slices.jumps, self.fresh = jumps, fresh
+            raise
+
+    def begin(self, start: Start) -> None:
+        """Stand at a start, with the samples that the blocks have."""
+        self._compiled.z[:], ticks, jumps = self._found.beginning(start)
+        self._slices.schedule(start.t, True, False, ticks, jumps)
+        self._slices.at[EARLIEST] = -np.inf
+        self.fresh = any(self._compiled.z[self._flags])
+
+    def hold(self) -> None:
+        """Have blocks hold the outputs that have just been computed."""
+        c = self._compiled
+        begins = {clock: first - part.start for clock, part, first in c.program.clocks}
+        for b, part in c.program.held:
+            first = begins[b._clock]
+            c.z[part] = c.out[first + part.start : first + part.stop]
+
+    def go(self, t: float, x: Array, end: float, h: float) -> Array:
+        """Return the state at a time, from that at another, by steps of a length; the signals of then stand in out.
+
+        Raises
+        ------
+        StepFailed
+            Where a block fails, a loop does not close, or a state is not finite, in the step from `TIME`.
+        """
+        h = max(h, shortest_step(end))
+        if self.fresh:
+            self._rate(t, x)
+            self.hold()
+            self._compiled.z[self._flags], self.fresh = 0.0, False
+        slices = self._slices
+        while True:
+            self._rate(t, x)
+            good = slices.go_on(t, x, self._next_stop(t, end, h), h)
+            self._compiled.program.raise_interrupt()
+            if not good:
+                raise StepFailed
+            if not self._shuts_in_python:
+                if slices.at[LATEST] < end:  # signals are asked for before a jump there, and are seen behind it
+                    self._rate(end, slices.x)
+                return slices.x.copy()
+            t, x = slices.time, shut_within(self._found.diagram, slices.x, slices.time)
+            if t >= end:
+                self._rate(t, x)
+                return x
+
+    @property
+    def tried(self) -> Array:
+        """The state at the end of the step that failed last."""
+        return self._slices.tried
+
+    def failing(self) -> int:
+        """Return the number of the block that fails where the last step failed, at ticks or beside, 0 if none does."""
+        c, slices = self._compiled, self._slices
+        for live in (0.0, 1.0):
+            c.z[self._flags] = live
+            if failed := c.rate(max(slices.time, slices.earliest), slices.x):
+                return failed
+        return 0
+
+    def _next_stop(self, t: float, end: float, h: float) -> float:
+        """Return up to where steps are taken at once: of loops that Python closes, one, and none beyond a tick."""
+        if not self._shuts_in_python:
+            return end
+        ticks, jumps = self._slices.pending()
+        first = min([t + h, *(when for when, _ in ticks if when > t), *jumps[jumps > t]])
+        return first if first < end - 1e-9 * h else end
+
+    def _rate(self, t: float, x: Array) -> None:
+        """Find the derivative at a time and a state."""
+        if self._compiled.rate(max(t, self._slices.earliest), x):
+            self._slices.at[TIME] = t
+            raise StepFailed

@@ -457,8 +457,8 @@ class Analysis:
             watched signals: ``lambda out: np.trapezoid(out.signal("error") ** 2, out.t)``.
         parameters : str or list of str
             ``"block.parameter"`` for a number or all numbers of an array, ``"gain.K[0, 1]"`` for one of them, the name
-            of a state for its value at the start, which at first is what `start` says. What a clock says, as the
-            period of a ZOH, is no parameter.
+            of a state for its value at the start, which at first is what `start` says; where that is a saved one, a
+            sampled state too, as ``"pid:integral"``. What a clock says, as the period of a ZOH, is no parameter.
         T : float
             How long the run is [s].
         **options

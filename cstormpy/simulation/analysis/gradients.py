@@ -14,6 +14,7 @@ from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue
 from cstormpy.graph.differences import agreeing_slope, shorter
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with
+from cstormpy.simulation.analysis.extremes import extreme_times
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Trajectory
@@ -150,6 +151,8 @@ class Problem:
         if self.start is not None:
             self.parameters.refuse_ignored(isinstance(self.start, SavedState))
         self.cost, self.signals = self._checked(cost)
+        #: Whether the cost may be of other samples than the last, as of the largest: steps end at extremes too.
+        self.looks_between = _is_function(cost)
         self._told: set[str] = set()
         #: Blocks that set what they like at events, which the next run does not begin with.
         self._handling = handling(bd.blocklist)
@@ -162,7 +165,7 @@ class Problem:
 
     def _checked(self, cost: Cost) -> tuple[Callable[[Result], Any], list[Any]]:
         """Return the cost as a function of the result, and what it watches."""
-        if callable(cost) and not hasattr(cost, "portlist"):
+        if _is_function(cost):
             return cost, self.watch
         if isinstance(cost, str) and cost in list(self.bd.statenames):
             return (lambda out: out.signal(cost)[-1]), self.watch
@@ -214,7 +217,11 @@ class Problem:
 
     def chosen_steps(self) -> Array:
         """Return the ends of the steps that the solver chooses for the parameters as they are, or of their halves."""
-        ends = _ends_of_steps(self.free_run(), self.settings.T)
+        out = self.free_run()
+        ends = _ends_of_steps(out, self.settings.T)
+        if self.looks_between:
+            columns = np.hstack([out.x, *(part.reshape(len(out.t), -1) for part in out.data.get(".ywatch", []))])
+            ends = np.union1d(ends, extreme_times(out.t, columns, [event[0] for event in out.events]))
         return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1]))) if self.halves else ends
 
     def free_run(self) -> Result:
@@ -289,6 +296,10 @@ class Problem:
         describe_signals(out.data, mechanisms_of(self.bd.blocklist), trajectory.signals, [], lambda: moved[1:])
         out[".status"], out[".message"] = trajectory.status, trajectory.message
         return out
+
+
+def _is_function(cost: Cost) -> bool:
+    return callable(cost) and not hasattr(cost, "portlist")
 
 
 def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:

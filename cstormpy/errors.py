@@ -156,7 +156,8 @@ def unknown_name(kind: str, name: object, known: Iterable[str], error: type[Unkn
     first, _, last = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     of_others = [k for k in names if k.rpartition(".")[2] == last and "." in k]
     of_it = [k for k in names if first and k.rpartition(".")[0] == first and not alike]
-    if of_it and not 0 < len(of_others) <= 4:  # what they have in common is whose they are: that makes none of them near
+    if of_it and not 0 < len(of_others) <= 4:
+        # whose they are, which they have in common, makes none of them near
         close = get_close_matches(last[:_LONGEST], [k.rpartition(".")[2] for k in of_it], n=1)
         close, closest, names = [f"{first}.{k}" for k in close], [], of_it
     if closest or (close and (not of_others or close[0] in of_others)):

@@ -20,7 +20,9 @@ def as_markdown() -> str:
     rows = [f"| {name} | {NAMES[name]} |" for name in sorted(NAMES, key=str.lower)]
     head = (
         "# Blocks by their names in Simulink\n\n"
-        "`bd.TRANSPORT_DELAY` and the like say the same. Arguments and ports are shown by `help(bd.DELAY)`.\n\n"
+        "`bd.TRANSPORT_DELAY` and the like say the same. Arguments and ports are shown by `help(bd.DELAY)`.\n"
+        "What differs: sampled blocks of one clock read, at a tick, what stood there before it, so that one behind\n"
+        "another is a period late ([diagrams.md](diagrams.md#solvers-clocks-events)).\n\n"
         "| in Simulink | here |\n|---|---|\n"
     )
     return head + "\n".join(rows) + "\n"

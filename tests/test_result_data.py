@@ -163,6 +163,8 @@ def test_a_saved_run_answers_what_its_result_does(suffix, tmp_path):
         AttributeError, match=r"'x' does not exist.*states and signals go by their names, as in \.signal\('plant\.q'\)"
     ):
         back.x  # noqa: B018
+    with pytest.raises(AttributeError, match="'status' does not exist; there are 't', 'signal'.* how the run ended"):
+        back.status  # noqa: B018
     assert pickle.loads(pickle.dumps(back)).units == back.units
     player = bd.FROMDATA(back, "hold", name="player")
     np.testing.assert_array_equal(player.output(0.5, [], []), [np.interp(0.5, out.t, out.signal("hold"))])

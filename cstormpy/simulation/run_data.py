@@ -150,6 +150,10 @@ class RunData(ABC):
             writer(file, columns, {"t": "s", **self.units}, self.held, json.dumps(self.captions()))
 
 
+#: What one asks of a saved run.
+_ASKED = ("t", "signal", "signals", "units", "plot", "measures", "to_pandas", "to_xarray", "save")
+
+
 class Recorded(RunData):
     """A saved run; it answers what the result of a run does of its signals.
 
@@ -180,9 +184,11 @@ class Recorded(RunData):
             """Refuse what a file does not hold."""
             if name.startswith("_"):
                 raise AttributeError(name)
-            known = [key for key in dir(self) if not key.startswith("_")]
-            wrong = unknown_name("part of a saved run", name, known, UnknownAttribute)
-            raise UnknownAttribute(f"{wrong} (states and signals go by their names, as in .signal('plant.q'))")
+            wrong = unknown_name("part of a saved run", name, _ASKED, UnknownAttribute)
+            raise UnknownAttribute(
+                f"{wrong} (states and signals go by their names, as in .signal('plant.q'); "
+                "a file tells nothing of how the run ended)"
+            )
 
     @property
     def units(self) -> dict[str, str]:

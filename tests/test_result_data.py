@@ -163,7 +163,7 @@ def test_a_saved_run_answers_what_its_result_does(suffix, tmp_path):
         AttributeError, match=r"'x' does not exist.*states and signals go by their names, as in \.signal\('plant\.q'\)"
     ):
         back.x  # noqa: B018
-    with pytest.raises(AttributeError, match="'status' does not exist; there are 't', 'signal'.* how the run ended"):
+    with pytest.raises(AttributeError, match=r"'status' does not exist; there are 't', 'signal'.* how the run ended"):
         back.status  # noqa: B018
     assert pickle.loads(pickle.dumps(back)).units == back.units
     player = bd.FROMDATA(back, "hold", name="player")

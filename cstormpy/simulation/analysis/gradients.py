@@ -28,7 +28,7 @@ from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings, told_with_options
 from cstormpy.simulation.tableaus import EXPLICIT, explicit_method
 from cstormpy.simulation.units import mechanisms_of
-from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
+from cstormpy.simulation.wiring import compile_diagram, describe, refuse_no_diagram
 
 Cost = Any
 #: The options of `run` that are heeded, beside T.
@@ -195,6 +195,13 @@ class Problem:
             trajectory = self._followed()
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
+        # of the class: where a block has none, it would look for a port of that name, which takes long
+        for b in self.bd.blocklist:
+            if hasattr(type(b), "hides") and b.hides:
+                trajectory.notes.append(
+                    f"{describe(b)}: is flat between its levels, so that nothing which goes through it is in the "
+                    "derivative; leave it out of gradients and searches"
+                )
         if trajectory.meetings and not _same_behind(trajectory, self._followed(last_first=True)):
             t, names = trajectory.meetings[0]
             trajectory.notes.append(

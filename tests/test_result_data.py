@@ -86,6 +86,15 @@ def test_names_that_are_none_in_matlab(tmp_path):
     assert all((back.columns()[name] == columns[name]).all() for name in names[1:])
 
 
+def test_no_two_of_many_lines_look_alike():
+    """The eleventh joint had the colour of the first, and no other sign."""
+    sim = cs.Simulation(graphics=False, live=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(np.arange(12.0)), bd.INTEGRATOR(np.zeros(12), name="many"))
+    lines = sim.run(bd, T=0.1, watch=["many"]).plot("many").axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 12
+
+
 def test_a_figure_has_a_plot_for_each_signal(out):
     import matplotlib.pyplot as plt
 

@@ -81,11 +81,12 @@ def numbers_of(sigma: Array) -> Array:
 BALL = np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02])
 
 
-def inside(numbers: Array, spare: Array, face: Array) -> Array:
+def inside(numbers: Array, spare: Array, face: Array | None = None) -> Array:
     """Return ten numbers of a possible body near to some, or to spare ones where these are of no use.
 
-    Its pseudo-inertia acts in the directions (4, r) of `face` alone.
+    Its pseudo-inertia acts in the directions (4, r) of `face` alone, in all unless given.
     """
+    face = np.eye(4) if face is None else face
     for candidate in (numbers, spare, BALL):
         values, vectors = np.linalg.eigh(face.T @ pseudo_inertia(candidate) @ face)
         if values[-1] > 0.0 and candidate[0] > 0.0:
@@ -129,10 +130,10 @@ class Body:
         All four of most links; of a thin rod or a point mass, of which single numbers are unknown, fewer: no numbers
         make these definite in the others.
         """
-        parts = [part / max(np.linalg.norm(part), 1e-300) for part in map(pseudo_inertia, self.weights.T)]
+        parts = [part / max(float(np.linalg.norm(part)), 1e-300) for part in map(pseudo_inertia, self.weights.T)]
         # what is fixed may be the rounding of a difference: it counts beside the unknowns, not by itself
         fixed = pseudo_inertia(self.fixed)
-        parts.append(fixed / max(np.linalg.norm(fixed), np.linalg.norm(self.weights), 1e-300))
+        parts.append(fixed / max(float(np.linalg.norm(fixed)), float(np.linalg.norm(self.weights)), 1e-300))
         _, values, rows = np.linalg.svd(np.vstack(parts))
         return np.asarray(rows[values > ROUNDING * values[0]].T)
 

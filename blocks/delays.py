@@ -37,12 +37,14 @@ class Delay(bases.Ported, SampledBlock):
 
         y_k = u_{k-n} \qquad \text{or} \qquad y(t) = p(t - \tau), \quad p(jT) = u(jT)
 
-    By ``samples`` it is the n-th sample before, for blocks of its clock; between ticks it shows what they will
-    see at the next one, as all sampled blocks do. By ``time`` it is a transport delay at any time t: p is a polynomial
-    of the given order through the samples about t - τ, exact on polynomials up to that order, with an error of the
-    order ``order`` + 1 in the period of the clock elsewhere. Before there is anything to show it is ``x0``; where the
-    signal first arrives is a declared jump. A delay shorter than the period cannot be made of samples, and an order
-    needs as many periods: sample faster. Tunable is ``x0``.
+    By ``samples`` it is the n-th sample before, for blocks of its clock; between ticks it shows what they will see
+    at the next one, as all sampled blocks do: behind a continuous signal, ``samples=1`` shows there the sample just
+    taken, as a ZOH does. What a plant is to get a period later, as from a controller that computes so long, has
+    ``samples=2``, or a ZOH of that clock before it. By ``time`` it is a transport delay at any time t: p is a
+    polynomial of the given order through the samples about t - τ, exact on polynomials up to that order, with an
+    error of the order ``order`` + 1 in the period of the clock elsewhere. Before there is anything to show it is
+    ``x0``; where the signal first arrives is a declared jump. A delay shorter than the period cannot be made of
+    samples, and an order needs as many periods: sample faster. Tunable is ``x0``.
 
     Examples::
 

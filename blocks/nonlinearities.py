@@ -135,8 +135,8 @@ class Quantizer(Switching, FunctionBlock):
 
     halfway between two levels that of the even number. A run locates where the output jumps as events, between which it
     stays as it is; with ``locate=False`` it does not. Linear models take it for its input; in gradients of runs its
-    derivative to the input is zero, so that what is quantised finely is better left out of them. Tunable is
-    ``interval``.
+    derivative to the input is zero, so that what is quantised finely is better left out of them, as their ``notes``
+    say where jumps are not located or a clock samples. Tunable is ``interval``.
 
     Examples::
 
@@ -165,6 +165,11 @@ class Quantizer(Switching, FunctionBlock):
         super().__init__(**ports.options(type(self), blockargs))
         self.interval, self._locate = step, look
         self.add_param("interval")
+
+    @property
+    def hides(self) -> bool:
+        """Whether a derivative of a run cannot see what goes through: where jumps are not located, or are sampled."""
+        return not self._locate or bool(self._bd is not None and self._bd.clocklist)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the nearest level."""

@@ -187,7 +187,8 @@ def _pair(text: str) -> tuple[str, Any]:
     """Return name and value of name=value, read as a literal where it is one, and nan, inf and -inf as numbers."""
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+        whose = ", with the name of an option of the diagram's build(sim, ...)" if "." in name else ""
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE{whose}, got {text!r}")
     try:
         return name, float(value) if value.strip().lower() in _NO_LITERALS else ast.literal_eval(value)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

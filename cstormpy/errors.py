@@ -144,6 +144,8 @@ def unknown_name(kind: str, name: object, known: Iterable[str], error: type[Unkn
     "joint 'elbo' does not exist; did you mean 'elbow'?"
     >>> str(unknown_name("parameter", "elbow.mass", ["elbow.axis", "forearm.mass"]))
     "parameter 'elbow.mass' does not exist; did you mean 'forearm.mass'?"
+    >>> str(unknown_name("parameter", "hinge.k", ["boom.mass", "hinge.rest", "hinge.stiffness"]))
+    "parameter 'hinge.k' does not exist; there are 'hinge.rest', 'hinge.stiffness'"
     >>> str(unknown_name("unit", "hz", ["s", "ms", "Hz"]))
     "unit 'hz' does not exist; did you mean 'Hz'?"
     """
@@ -151,8 +153,13 @@ def unknown_name(kind: str, name: object, known: Iterable[str], error: type[Unkn
     alike = [k for k in names if isinstance(name, str) and k.casefold() == name.casefold()]
     close = alike[:1] or (get_close_matches(name[:_LONGEST], names, n=1) if isinstance(name, str) else [])
     closest = alike[:1] or (get_close_matches(name[:_LONGEST], names, n=1, cutoff=0.9) if isinstance(name, str) else [])
-    last = name.rpartition(".")[2] if isinstance(name, str) else ""
+    first, _, last = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     of_others = [k for k in names if k.rpartition(".")[2] == last and "." in k]
+    of_it = [k for k in names if first and k.rpartition(".")[0] == first and not alike]
+    if of_it and not 0 < len(of_others) <= 4:
+        # whose they are, which they have in common, makes none of them near
+        close = get_close_matches(last[:_LONGEST], [k.rpartition(".")[2] for k in of_it], n=1)
+        close, closest, names = [f"{first}.{k}" for k in close], [], of_it
     if closest or (close and (not of_others or close[0] in of_others)):
         hint = f"did you mean {close[0]!r}?"
     elif 0 < len(of_others) <= 4:

@@ -14,6 +14,15 @@ from typing import Any
 _logger = logging.getLogger("cstormpy")
 
 
+def dashes(k: int) -> str:
+    """Return the style of the k-th line of a figure of matplotlib: another one where its ten colours begin anew.
+
+    >>> dashes(9), dashes(10)
+    ('-', '--')
+    """
+    return ("-", "--", ":", "-.")[k // 10 % 4]
+
+
 def notice(text: str) -> None:
     """Say one line: through the user's own logging where it is set up, or else on standard error."""
     if _logger.level == logging.NOTSET:

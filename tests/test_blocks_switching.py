@@ -466,3 +466,23 @@ def test_a_signal_that_passes_a_threshold_and_comes_back_within_a_step(gap, opti
     tops = [0.5 * math.pi, 2.5 * math.pi]
     np.testing.assert_allclose(found[0], [top + side for top in tops for side in (-0.5 * gap, 0.5 * gap)], atol=1e-9)
     np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("locate", "sampled", "told"), [(True, False, False), (True, True, True), (False, False, True)]
+)
+def test_gradients_note_a_quantizer_that_hides_what_goes_through_it(locate, sampled, told):
+    """Through the encoder of a sampled servo the slope to its gain had the wrong sign, and nothing was said."""
+    sim = cs.Simulation(live=False, engine="interpreted")
+    bd = sim.blockdiagram()
+    x, encoder, gain = bd.INTEGRATOR(1.0, name="x"), bd.QUANTIZER(0.05, locate=locate), bd.GAIN(-2.0, name="gain")
+    bd.connect(x, encoder)
+    bd.connect(gain, x)
+    if sampled:
+        hold = bd.ZOH(bd.clock(100, "Hz"), x0=1.0)
+        bd.connect(encoder, hold)
+        bd.connect(hold, gain)
+    else:
+        bd.connect(encoder, gain)
+    notes = sim.gradient(bd, "x", ["gain.K"], T=0.52).notes
+    assert any("quantizer" in note and "flat between its levels" in note for note in notes) == told

@@ -88,6 +88,11 @@ USAGE = [
     (["run", "mine.py", "--rtol", "nan"], "cstorm run: argument --rtol: expected a positive number, got 'nan'"),
     (["demo", "--dt", "0"], "cstorm demo: argument --dt: expected a positive number, got '0'"),
     (["demo", "acrobot", "--set", "q0"], "cstorm demo: argument --set: expected NAME=VALUE, got 'q0'"),
+    (
+        ["demo", "acrobot", "--set", "plant.q0=3"],
+        "cstorm demo: argument --set: expected NAME=VALUE, with the name of an option of the diagram's "
+        "build(sim, ...), got 'plant.q0=3'",
+    ),
     (["demo", "acrobot", "--set", "=3"], "cstorm demo: argument --set: expected NAME=VALUE, got '=3'"),
     (["demo", "--pace", "0"], "cstorm demo: argument --pace: expected a positive number or max, got '0'"),
     (["demo", "--pace", "fast"], "argument --pace: expected a positive number or max, got 'fast'"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from closeness import assert_close
 from random_mechanisms import COMPOUND, KINDS, random_mechanism
+from scipy.optimize import nnls
 
 import cstormpy as cs
 from cstormpy.identification import base_parameters
@@ -242,6 +243,21 @@ def test_where_other_numbers_leave_no_body_the_link_is_named():
         cs.identify(truth, log, ["rod.inertia.zz"])
     assert cs.identify(truth, log, ["rod.inertia.zz"], physical=False).values == pytest.approx([-0.2], abs=1e-9)
     assert cs.identify(truth, log, "rod").mechanism.link("rod").mass > 0.0
+
+
+@pytest.mark.parametrize("inertia", [(0, 0, 0), (0, 0.3, 0.3)], ids=["point mass", "thin rod"])
+def test_masses_of_point_masses_and_thin_rods_are_found_beside_a_damping_that_would_be_negative(inertia):
+    """Their pseudo-inertia is singular whatever the mass, and the search ended with "no body has any"."""
+    link = cs.Link("rod", joint=cs.Revolute((0, 0, 1)), mass=2.0, com=(0.5, 0, 0), inertia=inertia)
+    truth = cs.Mechanism([link])
+    log, rng = a_log(truth, 200), np.random.default_rng(0)
+    log["tau"] = log["tau"] - 0.1 * log["qd"] + 0.1 * rng.normal(size=log["tau"].shape)
+    found = cs.identify(truth, log, ["rod.mass", "*.damping"])
+    tau = log["tau"] - inertia[2] * log["qdd"]
+    columns = np.hstack([0.25 * log["qdd"] + 9.81 * 0.5 * np.cos(log["q"]), log["qd"]])
+    mass, damping = nnls(columns, tau.ravel())[0]
+    assert damping == 0.0 and found.mechanism.joint("rod").damping < 1e-6
+    assert found.mechanism.link("rod").mass == pytest.approx(mass, rel=1e-5) and not found.plain
 
 
 def test_a_possible_solution_is_left_as_it_is():

@@ -86,6 +86,15 @@ def test_names_that_are_none_in_matlab(tmp_path):
     assert all((back.columns()[name] == columns[name]).all() for name in names[1:])
 
 
+def test_no_two_of_many_lines_look_alike():
+    """The eleventh joint had the colour of the first, and no other sign."""
+    sim = cs.Simulation(graphics=False, live=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(np.arange(12.0)), bd.INTEGRATOR(np.zeros(12), name="many"))
+    lines = sim.run(bd, T=0.1, watch=["many"]).plot("many").axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 12
+
+
 def test_a_figure_has_a_plot_for_each_signal(out):
     import matplotlib.pyplot as plt
 
@@ -163,6 +172,8 @@ def test_a_saved_run_answers_what_its_result_does(suffix, tmp_path):
         AttributeError, match=r"'x' does not exist.*states and signals go by their names, as in \.signal\('plant\.q'\)"
     ):
         back.x  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'status' does not exist; there are 't', 'signal'.* how the run ended"):
+        back.status  # noqa: B018
     assert pickle.loads(pickle.dumps(back)).units == back.units
     player = bd.FROMDATA(back, "hold", name="player")
     np.testing.assert_array_equal(player.output(0.5, [], []), [np.interp(0.5, out.t, out.signal("hold"))])

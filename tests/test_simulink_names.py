@@ -20,7 +20,9 @@ def as_markdown() -> str:
     rows = [f"| {name} | {NAMES[name]} |" for name in sorted(NAMES, key=str.lower)]
     head = (
         "# Blocks by their names in Simulink\n\n"
-        "`bd.TRANSPORT_DELAY` and the like say the same. Arguments and ports are shown by `help(bd.DELAY)`.\n\n"
+        "`bd.TRANSPORT_DELAY` and the like say the same. Arguments and ports are shown by `help(bd.DELAY)`.\n"
+        "What differs: what is behind a ZOH or DELAY of the same clock gets its samples a tick later, and a DELAY of\n"
+        "one sample shows a plant the sample just taken ([diagrams.md](diagrams.md#solvers-clocks-events)).\n\n"
         "| in Simulink | here |\n|---|---|\n"
     )
     return head + "\n".join(rows) + "\n"

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,12 +81,17 @@ def numbers_of(sigma: Array) -> Array:
 BALL = np.array([1.0, 0, 0, 0, 0.02, 0, 0, 0.02, 0, 0.02])
 
 
-def inside(numbers: Array, spare: Array) -> Array:
-    """Return ten numbers of a possible body near to some, or to spare ones where these are of no use."""
+def inside(numbers: Array, spare: Array, face: Array | None = None) -> Array:
+    """Return ten numbers of a possible body near to some, or to spare ones where these are of no use.
+
+    Its pseudo-inertia acts in the directions (4, r) of `face` alone, in all unless given.
+    """
+    face = np.eye(4) if face is None else face
     for candidate in (numbers, spare, BALL):
-        values, vectors = np.linalg.eigh(pseudo_inertia(candidate))
+        values, vectors = np.linalg.eigh(face.T @ pseudo_inertia(candidate) @ face)
         if values[-1] > 0.0 and candidate[0] > 0.0:
             break
+    vectors = face @ vectors
     sigma = vectors @ np.diag(np.maximum(values, START * values[-1])) @ vectors.T
     return numbers_of(sigma)
 
@@ -117,6 +123,24 @@ class Body:
         """Return the ten inertial numbers."""
         return self.fixed + self.weights @ pi[self.at]
 
+    @cached_property
+    def face(self) -> Array:
+        """Directions (4, r), orthonormal, in which the pseudo-inertia is not zero whatever the unknowns are.
+
+        All four of most links; of a thin rod or a point mass, of which single numbers are unknown, fewer: no numbers
+        make these definite in the others.
+        """
+        parts = [part / max(float(np.linalg.norm(part)), 1e-300) for part in map(pseudo_inertia, self.weights.T)]
+        # what is fixed may be the rounding of a difference: it counts beside the unknowns, not by itself
+        fixed = pseudo_inertia(self.fixed)
+        parts.append(fixed / max(float(np.linalg.norm(fixed)), float(np.linalg.norm(self.weights)), 1e-300))
+        _, values, rows = np.linalg.svd(np.vstack(parts))
+        return np.asarray(rows[values > ROUNDING * values[0]].T)
+
+    def reduced(self, pi: Array) -> Array:
+        """Return the pseudo-inertia (r, r) in the directions of `face`."""
+        return np.asarray(self.face.T @ pseudo_inertia(self.numbers(pi)) @ self.face)
+
     def inside(self, pi: Array, given: Array) -> Array:
         """Return unknowns (k,) of a possible body, near to some or to those that were given.
 
@@ -127,10 +151,12 @@ class Body:
         """
         spare = self.numbers(given)
         for begin in (self.numbers(pi), spare):
-            wanted = inside(begin, spare)
+            wanted = inside(begin, spare, self.face)
             found = np.asarray(np.linalg.lstsq(self.weights, wanted - self.fixed, rcond=None)[0], dtype=float)
-            least, *_, greatest = np.linalg.eigvalsh(pseudo_inertia(self.fixed + self.weights @ found))
-            if least > ROUNDING * greatest:
+            there = pi.copy()
+            there[self.at] = found
+            values = np.linalg.eigvalsh(self.reduced(there))
+            if values[0] > ROUNDING * values[-1]:
                 return found
         raise InvalidValue(
             f"link {self.link!r}: the plain solution is impossible, and beside its other numbers no body has any; "
@@ -207,7 +233,7 @@ def _height(A: Array, b: Array, pi: Array, barrier: float, bodies: Sequence[Body
     logs = 0.0
     for body in bodies:
         try:
-            diagonal = np.diag(np.linalg.cholesky(pseudo_inertia(body.numbers(pi))))
+            diagonal = np.diag(np.linalg.cholesky(body.reduced(pi)))
         except np.linalg.LinAlgError:
             return np.inf
         logs += 2.0 * float(np.log(diagonal).sum())
@@ -219,15 +245,18 @@ def _height(A: Array, b: Array, pi: Array, barrier: float, bodies: Sequence[Body
 
 def _barrier_rows(pi: Array, bodies: Sequence[Body], nonnegative: Sequence[int]) -> tuple[Array, Array]:
     """Return C and vec(1)."""
-    C = np.zeros((16 * len(bodies) + len(nonnegative), len(pi)))
-    ones = np.ones(len(C))
-    for k, body in enumerate(bodies):
-        G = np.linalg.inv(np.linalg.cholesky(pseudo_inertia(body.numbers(pi))))
-        C[16 * k : 16 * k + 16, body.at] = (G @ BASIS @ G.T).reshape(10, 16).T @ body.weights
-        ones[16 * k : 16 * k + 16] = np.eye(4).ravel()
-    for row, k in enumerate(nonnegative, 16 * len(bodies)):
-        C[row, k] = 1.0 / pi[k]
-    return C, ones
+    rows = [np.zeros((0, len(pi)))]
+    ones = [np.zeros(0)]
+    for body in bodies:
+        face = body.face @ np.linalg.inv(np.linalg.cholesky(body.reduced(pi))).T
+        row = np.zeros((face.shape[1] ** 2, len(pi)))
+        row[:, body.at] = (face.T @ BASIS @ face).reshape(10, -1).T @ body.weights
+        rows.append(row)
+        ones.append(np.eye(face.shape[1]).ravel())
+    rest = list(nonnegative)
+    rows.append(np.eye(len(pi))[rest] / pi[rest, None])
+    ones.append(np.ones(len(rest)))
+    return np.vstack(rows), np.concatenate(ones)
 
 
 _ROWS, _COLUMNS = np.tril_indices(4)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.linkage.skeleton import Drawing, Skeleton, skeleton
 from cstormpy.optimal.joints import turning
+from cstormpy.reporting import dashes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,8 +64,8 @@ def units(mech: Mechanism) -> tuple[str, str]:
 
 def draw_joints(axes: Any, at: Samples, above: bool = False) -> None:
     """Draw the positions of all joints over time into axes of matplotlib, their names within or `above` these."""
-    for name, column in zip(_labels(at.mech, ("rad", "m")), at.q.T, strict=True):
-        axes.plot(at.t, column, label=name)
+    for k, (name, column) in enumerate(zip(_labels(at.mech, ("rad", "m")), at.q.T, strict=True)):
+        axes.plot(at.t, column, dashes(k), color=f"C{k}", label=name)
     axes.set(xlabel="t [s]", ylabel=f"q [{units(at.mech)[0]}]")
     _name_lines(axes, at.mech.n, above)
 
@@ -97,7 +98,7 @@ def draw_torques(axes: Any, at: Samples, limits: Sequence[JointLimit] = (), abov
     drawn = set()
     for name in at.mech.actuated:
         k = at.mech.joint_index(name)
-        line = axes.plot(at.t, at.tau[:, k], label=labels[k], color=f"C{k}")[0]
+        line = axes.plot(at.t, at.tau[:, k], dashes(k), label=labels[k], color=f"C{k}")[0]
         if torque_limits is None or name not in torque_limits.columns:
             continue
         c = torque_limits.columns.index(name)

@@ -18,6 +18,7 @@ from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton
 from cstormpy.report.data import bones_of, held_traces, kept_samples, panes_of, samples_of, shared_names
 from cstormpy.report.resampling import along_lines
+from cstormpy.reporting import dashes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +113,7 @@ def draw_plot(axes: Axes, pane: Any) -> list[tuple[Trace, Line2D]]:
     drawn = []
     for k, trace in enumerate(traces_of(pane)):
         style = "steps-post" if trace.held else "default"
-        (line,) = axes.plot(trace.x, trace.y, linewidth=1.2, drawstyle=style, label=_label(pane, k))
+        (line,) = axes.plot(trace.x, trace.y, dashes(k), linewidth=1.2, drawstyle=style, label=_label(pane, k))
         alone = _alone(np.isfinite(trace.x) & np.isfinite(trace.y))
         axes.plot(trace.x[alone], trace.y[alone], "o", markersize=4, color=line.get_color())
         drawn.append((trace, line))

@@ -176,7 +176,8 @@ class _Growing:
         for _, line in drawn:
             line.set_alpha(_FAINT)
             look = {"color": line.get_color(), "animated": True}
-            self._lines += self.axes.plot([], [], linewidth=1.4, drawstyle=line.get_drawstyle(), **look)
+            style = {"linestyle": line.get_linestyle(), "drawstyle": line.get_drawstyle()}
+            self._lines += self.axes.plot([], [], linewidth=1.4, **style, **look)
             self._dots += self.axes.plot([], [], "o", markersize=5, **look)
 
     def at(self, k: int) -> list[Any]:

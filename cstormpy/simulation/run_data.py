@@ -24,6 +24,7 @@ from cstormpy.errors import (
 )
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.measures import MeasureTable
+from cstormpy.reporting import dashes
 from cstormpy.simulation.result_files import READERS, WRITERS, by_signal, columns_of, is_port, owner
 
 if TYPE_CHECKING:
@@ -150,6 +151,10 @@ class RunData(ABC):
             writer(file, columns, {"t": "s", **self.units}, self.held, json.dumps(self.captions()))
 
 
+#: What one asks of a saved run.
+_ASKED = ("t", "signal", "signals", "units", "plot", "measures", "to_pandas", "to_xarray", "save")
+
+
 class Recorded(RunData):
     """A saved run; it answers what the result of a run does of its signals.
 
@@ -180,9 +185,11 @@ class Recorded(RunData):
             """Refuse what a file does not hold."""
             if name.startswith("_"):
                 raise AttributeError(name)
-            known = [key for key in dir(self) if not key.startswith("_")]
-            wrong = unknown_name("part of a saved run", name, known, UnknownAttribute)
-            raise UnknownAttribute(f"{wrong} (states and signals go by their names, as in .signal('plant.q'))")
+            wrong = unknown_name("part of a saved run", name, _ASKED, UnknownAttribute)
+            raise UnknownAttribute(
+                f"{wrong} (states and signals go by their names, as in .signal('plant.q'); "
+                "a file tells nothing of how the run ended)"
+            )
 
     @property
     def units(self) -> dict[str, str]:
@@ -297,7 +304,7 @@ def _figure_of(out: RunData, names: Sequence[str]) -> Figure:
 
 
 def draw_columns(
-    axis: Any, out: RunData, title: str, columns: Mapping[str, Array], whose: str = "", line: str = "-"
+    axis: Any, out: RunData, title: str, columns: Mapping[str, Array], whose: str = "", line: str | None = None
 ) -> None:
     """Draw the columns of a plot with their title, names and units, in the colours of their order.
 
@@ -308,7 +315,7 @@ def draw_columns(
     whose
         What is written behind their names, where several runs stand in one plot.
     line
-        Its style.
+        The style of all lines; that of their order unless given.
     """
     units, held = out.units, out.held
     called, meanings = out.captions()
@@ -316,7 +323,7 @@ def draw_columns(
         style = "steps-post" if title in meanings or name in held else "default"
         parts = [called.get(name, name)] if len(columns) > 1 or not whose else []
         label = ", ".join([*parts, whose] if whose else parts)
-        axis.plot(out.t, values, line, color=f"C{k}", label=_plain(label), drawstyle=style)
+        axis.plot(out.t, values, line or dashes(k), color=f"C{k}", label=_plain(label), drawstyle=style)
     if title in meanings:
         _name_values(axis, meanings[title], next(iter(columns.values())))
     known = list(dict.fromkeys(unit for unit in (units.get(name, "") for name in columns) if unit))

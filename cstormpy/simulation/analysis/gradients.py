@@ -14,6 +14,7 @@ from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue
 from cstormpy.graph.differences import agreeing_slope, shorter
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, samples_of, saved_with
+from cstormpy.simulation.analysis.extremes import extreme_times
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Trajectory
@@ -27,7 +28,7 @@ from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings, told_with_options
 from cstormpy.simulation.tableaus import EXPLICIT, explicit_method
 from cstormpy.simulation.units import mechanisms_of
-from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
+from cstormpy.simulation.wiring import compile_diagram, describe, refuse_no_diagram
 
 Cost = Any
 #: The options of `run` that are heeded, beside T.
@@ -151,6 +152,8 @@ class Problem:
         if self.start is not None:
             self.parameters.refuse_ignored(isinstance(self.start, SavedState))
         self.cost, self.signals = self._checked(cost)
+        #: Whether the cost may be of other samples than the last, as of the largest: steps end at extremes too.
+        self.looks_between = _is_function(cost)
         self._told: set[str] = set()
         #: Blocks that set what they like at events, which the next run does not begin with.
         self._handling = handling(bd.blocklist)
@@ -163,7 +166,7 @@ class Problem:
 
     def _checked(self, cost: Cost) -> tuple[Callable[[Result], Any], list[Any]]:
         """Return the cost as a function of the result, and what it watches."""
-        if callable(cost) and not hasattr(cost, "portlist"):
+        if _is_function(cost):
             return cost, self.watch
         if isinstance(cost, str) and cost in list(self.bd.statenames):
             return (lambda out: out.signal(cost)[-1]), self.watch
@@ -193,6 +196,13 @@ class Problem:
             trajectory = self._followed()
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
+        # of the class: where a block has none, it would look for a port of that name, which takes long
+        for b in self.bd.blocklist:
+            if hasattr(type(b), "hides") and b.hides:
+                trajectory.notes.append(
+                    f"{describe(b)}: is flat between its levels, so that nothing which goes through it is in the "
+                    "derivative; leave it out of gradients and searches"
+                )
         if trajectory.meetings and not _same_behind(trajectory, self._followed(last_first=True)):
             t, names = trajectory.meetings[0]
             trajectory.notes.append(
@@ -215,7 +225,11 @@ class Problem:
 
     def chosen_steps(self) -> Array:
         """Return the ends of the steps that the solver chooses for the parameters as they are, or of their halves."""
-        ends = _ends_of_steps(self.free_run(), self.settings.T)
+        out = self.free_run()
+        ends = _ends_of_steps(out, self.settings.T)
+        if self.looks_between:
+            columns = np.hstack([out.x, *(part.reshape(len(out.t), -1) for part in out.data.get(".ywatch", []))])
+            ends = np.union1d(ends, extreme_times(out.t, columns, [event[0] for event in out.events]))
         return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1]))) if self.halves else ends
 
     def free_run(self) -> Result:
@@ -292,6 +306,10 @@ class Problem:
         describe_signals(out.data, mechanisms_of(self.bd.blocklist), trajectory.signals, [], lambda: moved[1:])
         out[".status"], out[".message"] = trajectory.status, trajectory.message
         return out
+
+
+def _is_function(cost: Cost) -> bool:
+    return callable(cost) and not hasattr(cost, "portlist")
 
 
 def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:

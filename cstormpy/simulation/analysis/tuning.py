@@ -96,7 +96,7 @@ class Tuning:
         panels[0].grid(alpha=0.3)
         for panel, title in zip(panels[1:], after, strict=True):
             draw_columns(panel, self.out_before, title, before[title], "before", "--")
-            draw_columns(panel, self.out, title, after[title], "after")
+            draw_columns(panel, self.out, title, after[title], "after", "-")
             panel.set_xlabel("t [s]")
             panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))  # beside the curves
         return figure

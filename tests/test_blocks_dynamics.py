@@ -12,6 +12,7 @@ from cstormpy.blocks.inertia import Energy, GravityLoad, MassMatrix
 from cstormpy.errors import (
     CstormError,
     DiagramError,
+    FileFormatError,
     InvalidType,
     InvalidValue,
     NonFinite,
@@ -417,6 +418,9 @@ def test_a_name_of_the_library_is_not_a_path(tmp_path, monkeypatch):
             as_mechanism(missing)
     with pytest.raises(InvalidValue, match=r"path: '\\x00\.json' is not the name of a file"):
         as_mechanism("\0.json")
+    (tmp_path / "robot.py").write_text("import cstormpy\n")
+    with pytest.raises(FileFormatError, match=r"robot\.py: is no file of a mechanism, JSON, .*cstorm run$"):
+        as_mechanism("robot.py")
 
 
 def test_a_signal_that_fits_is_not_copied():

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from cstormpy.errors import CstormError, InvalidType, UnknownName, shown
+from cstormpy.errors import CstormError, FileFormatError, InvalidType, UnknownName, shown
 from cstormpy.file_writer import file_path, read_bytes
 from cstormpy.mechanism import files, library, mjcf, urdf, xml_elements
 from cstormpy.mechanism.mechanism import Mechanism
@@ -87,7 +87,11 @@ _READERS: dict[str, Callable[[Path], Mechanism]] = {
 
 def _kind(name: Path) -> str:
     """Return which reader a file is for: of XML it is the root that tells."""
-    if not read_bytes(name, _LOOKED_AT).lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0").startswith(b"<"):
+    begin = read_bytes(name, _LOOKED_AT).lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0")[:1]
+    if begin and begin not in b"<{[":
+        hint = "; a script that builds a diagram is run: cstorm run" * (name.suffix.lower() in (".py", ".bd"))
+        raise FileFormatError(f"{name}: is no file of a mechanism, JSON, URDF or MJCF{hint}")
+    if begin != b"<":
         return "json"
     try:
         return "mjcf" if xml_elements.parse(xml_elements.read(name)).tag == "mujoco" else "urdf"

@@ -71,6 +71,20 @@ def test_ticks_are_met_by_any_number_of_steps_of_a_part_of_the_period(sim):
     assert stepper.t == pytest.approx(100.0, abs=1e-12)
 
 
+@pytest.mark.parametrize(("T", "begin"), [(1e-3, 1e4), (0.1, 1e6)])
+def test_states_late_in_time_know_which_ticks_are_due(sim, T, begin):
+    """Of times a rounding behind a tick it was lost: 15 and 40 of 150 were done."""
+    bd = sim.blockdiagram()
+    u, count = bd.CONSTANT(1.0, name="u"), bd.INTEGRATOR_S(bd.clock(T), gain=1.0, name="count")
+    bd.connect(u, count)
+    stepper = sim.stepper(bd, ["u"], ["count"])
+    stepper.reset(t=begin)
+    for _ in range(300):
+        (y,) = stepper.step([1.0], T / 2)
+        stepper.reset(stepper.state)
+    assert y == pytest.approx(150 * T, rel=1e-9)
+
+
 def late(sim):
     """Return a mass whose forces come late: by delays, a hold and a difference, each by a clock of its own."""
     bd = sim.blockdiagram()

@@ -140,6 +140,10 @@ def test_a_state_with_what_is_sampled_is_gone_back_to(sim, tmp_path):
     state = stepper.state
     assert state.due and state.t == pytest.approx(0.47)
     state.save(tmp_path / "here.json")
+    text = (tmp_path / "here.json").read_text()
+    (tmp_path / "wrong.json").write_text(text.replace('"due": true', '"due": "false"'))
+    with pytest.raises(CstormError, match="due: expected True or False, got 'false'"):
+        stepper.reset(tmp_path / "wrong.json")
     many = sim.batch_stepper(late(sim), ["push"], LATE, substeps=10, count=2)
     first = many.reset(state, where=[False, True])[1]
     expected, other = steps_of(stepper), sim.stepper(late(sim), ["push"], LATE, substeps=10, x=state)

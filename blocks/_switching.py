@@ -135,6 +135,10 @@ class Switching(Ported):
             self._set(u)
         return self._mode
 
+    def first_mode(self, u: Sequence[Any]) -> Any:
+        """Return the mode in which a run begins with some inputs: a number, or one for each element."""
+        return np.asarray(self._decided(u), dtype=float)
+
     def _set(self, u: Sequence[Any]) -> None:
         mode = np.asarray(self._decided(u), dtype=float)
         self._mode, self._begins = mode if mode.ndim else float(mode), False

@@ -105,6 +105,8 @@ class Delay(bases.Ported, SampledBlock):
         self.add_param("x0")
         #: Whether the output moves between ticks.
         self.between_ticks = power > 0
+        #: How many states count ticks, and so come back in no round: when the last one was, and how many have been.
+        self.counting = 2 if power else 0
         self._widths = (width,), (width,)
 
     @property

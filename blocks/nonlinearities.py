@@ -254,7 +254,14 @@ class Relay(Switching, FunctionBlock):
         return [either(self.mode(u) > 0.5, self.on, self.off)]
 
     def _decided(self, u: Sequence[Any]) -> Any:
-        return hysteresis(ports.signal(self, 0, u[0]), self.switch_on, self.switch_off, self._mode)
+        return self._from(self._mode, u)
+
+    def _from(self, mode: Any, u: Sequence[Any]) -> Any:
+        return hysteresis(ports.signal(self, 0, u[0]), self.switch_on, self.switch_off, mode)
+
+    def first_mode(self, u: Sequence[Any]) -> Any:
+        """Return the mode in which a run begins with some inputs, between the thresholds as ``closed``."""
+        return self._from(self._first, u)
 
     def _size(self, u: Sequence[Any]) -> Any:
         return ports.signal(self, 0, u[0])

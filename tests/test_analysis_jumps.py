@@ -437,16 +437,18 @@ def test_a_margin_that_jumps_as_an_angle_wraps_changes_the_phase_when_that_does(
     assert found.gradient == pytest.approx(by_differences(sim, bd, *asked, T=1.25, h=1e-3, **FINE)[1], rel=1e-4)
 
 
-def switched(sim, made, start=0.0):
-    """A ramp switches something on at zero, whose time is the cost."""
+def switched(sim, made, start=0.0, rate=1.0):
+    """A ramp switches something on at zero, whose time is the cost; "above" does so at one, and off at zero."""
     bd = sim.blockdiagram()
     ramp, cost = bd.INTEGRATOR(start, name="ramp"), bd.INTEGRATOR(0.0, name="cost")
     switch = {
         "compare": lambda: bd.COMPARE(">", 0.0, name="switch"),
         "relay": lambda: bd.RELAY(0.0, 0.0, on=1.0, off=0.0, name="switch"),
+        "above": lambda: bd.RELAY(1.0, 0.0, on=1.0, off=0.0, name="switch"),
+        "below": lambda: bd.RELAY(0.0, -1.0, on=1.0, off=0.0, name="switch"),
         "function": lambda: bd.FUNCTION(lambda u: np.where(u > 0.0, 1.0, 0.0), name="switch"),
     }[made]()
-    bd.connect(bd.CONSTANT(1.0, name="rate"), ramp)
+    bd.connect(bd.CONSTANT(rate, name="rate"), ramp)
     bd.connect(ramp, switch)
     bd.connect(switch, cost)
     return bd
@@ -462,9 +464,54 @@ def test_what_begins_exactly_at_a_switch_is_noted_where_the_start_moves(sim, mad
     )
 
 
-@pytest.mark.parametrize(("T", "told"), [(1.0, 1), (1.5, 0)])
-def test_an_event_where_the_run_ends_is_noted(sim, T, told):
-    found = sim.gradient(switched(sim, "compare", start=-1.0), "cost[0]", ["ramp:x_0"], T=T)
+@pytest.mark.parametrize(("made", "rate", "told"), [("above", 1.0, 0), ("above", -1.0, 0), ("below", -1.0, 1)])
+def test_a_relay_that_begins_off_at_where_it_goes_off_is_not_at_a_switch(sim, made, rate, told):
+    """It was noted, though it is off on both sides."""
+    beside = [sim.run(switched(sim, made, h, rate), T=2.0).x[-1, 1] for h in (-1e-3, 0.0, 1e-3)]
+    found = sim.gradient(switched(sim, made, rate=rate), "cost[0]", ["ramp:x_0"], T=2.0)
+    assert len(found.notes) == told == (not np.isclose(*np.diff(beside)))
+    assert told or found.gradient == pytest.approx(np.diff(beside)[:1] / 1e-3, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("rate", "T", "name", "told"),
+    [
+        (1.0, 1.0, "ramp:x_0", 1),
+        (1.0, 1.5, "ramp:x_0", 0),
+        (1.0, 1.0, "cost:x_0", 0),
+        (0.3, 0.7, "ramp:x_0", 1),
+        (1.0, 2.3, "ramp:x_0", 1),
+        (0.1, 1 / 3, "ramp:x_0", 1),
+    ],
+)
+def test_an_event_where_the_run_ends_is_noted(sim, rate, T, name, told):
+    """Also where that is a rounding before the event, as it was not, and only of parameters that move it."""
+    found = sim.gradient(switched(sim, "compare", -1.0 if T == 1.5 else -rate * T, rate), "cost[0]", [name], T=T)
     assert [note.partition(",")[0] for note in found.notes] == [
-        "the event of switch at t = 1 comes where the run ends"
+        f"the event of switch at t = {T:.6g} comes where the run ends"
     ] * told
+
+
+def test_a_run_that_stops_as_it_begins_has_derivatives(sim):
+    """Steps behind the STOP were to be as long as those before it, 4e-24 s: more than fit in memory."""
+    bd = sim.blockdiagram()
+    ramp = bd.INTEGRATOR(0.0, name="ramp")
+    bd.connect(bd.CONSTANT(1.0), ramp)
+    bd.connect(ramp, bd.STOP(lambda v: v > 0.0, name="stop"))
+    found = sim.gradient(bd, lambda out: out.x[-1, 0], ["ramp:x_0"], T=1.0)
+    assert found.out.t[-1] < 1e-12 and len(found.notes) == 1
+
+
+def test_a_delayed_signal_arrives_where_a_source_jumps_that_moves(sim):
+    """The delay was asked what it gives without its samples: a TypeError."""
+    bd = sim.blockdiagram()
+    step, total = bd.STEP(T=0.12, name="step"), bd.INTEGRATOR(0.0, name="total")
+    late = bd.DELAY(bd.clock(0.05), time=0.12, x0=0.3, name="late")
+    place, force = bd.INTEGRATOR(1.0, name="place"), bd.SUM("++")
+    bd.connect(bd.CONSTANT(1.0), place)
+    bd.connect(place, late)
+    bd.connect(step, force[0])
+    bd.connect(late, force[1])
+    bd.connect(force, total)
+    with pytest.raises(DiagramError, match=r"step and late jump at t = 0\.12, together"):
+        sim.gradient(bd, "total[0]", ["step.T"], T=0.3)

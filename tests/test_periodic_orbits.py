@@ -449,6 +449,31 @@ def test_clocks_of_their_own_and_held_outputs_come_back():
     np.testing.assert_allclose(settled.x[-1], orbit.x, atol=1e-8)
 
 
+def delayed(sim):
+    bd = sim.blockdiagram()
+    beat, plant = bd.clock(0.5), bd.LTI_SISO([1.0], [1.0, 0.9, 1.0], name="plant")
+    pid = bd.DISCRETEPID(beat, P=0.3, I=0.4, name="pid")
+    late = bd.DELAY(beat, time=0.6, name="late")
+    bd.connect(bd.WAVEFORM("sine", freq=0.5, name="wanted"), pid.reference)
+    bd.connect(plant, pid.measured)
+    bd.connect(pid, late)
+    bd.connect(late, plant)
+    return bd
+
+
+def test_rounds_from_a_state_whose_ticks_are_due_and_with_a_delay_that_counts_its_own():
+    """Of a state of a stepper a round had those at its beginning beside those at its end; counts had to come back."""
+    sim = simulation()
+    bd = delayed(sim)
+    stepper = sim.stepper(bd, outputs=["plant"], substeps=20)
+    stepper.step([], 4.0)
+    assert stepper.state.due
+    orbit = sim.periodic_orbit(bd, 2.0, start=stepper.state)
+    assert orbit.stable and "late:X_1" not in orbit.residual and "late:X_2" in orbit.residual
+    settled = sim.run(bd, T=120.0, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(settled.x[-1], orbit.x, atol=1e-8)
+
+
 @pytest.mark.parametrize("given", [{"period": 2.03}, {"settle": 3.0}, {"period": 2.0, "forced": False}])
 def test_a_round_is_a_whole_number_of_ticks(given):
     sim = simulation("interpreted")

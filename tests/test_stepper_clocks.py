@@ -71,6 +71,20 @@ def test_ticks_are_met_by_any_number_of_steps_of_a_part_of_the_period(sim):
     assert stepper.t == pytest.approx(100.0, abs=1e-12)
 
 
+@pytest.mark.parametrize(("T", "begin"), [(1e-3, 1e4), (0.1, 1e6)])
+def test_states_late_in_time_know_which_ticks_are_due(sim, T, begin):
+    """Of times a rounding behind a tick it was lost: 15 and 40 of 150 were done."""
+    bd = sim.blockdiagram()
+    u, count = bd.CONSTANT(1.0, name="u"), bd.INTEGRATOR_S(bd.clock(T), gain=1.0, name="count")
+    bd.connect(u, count)
+    stepper = sim.stepper(bd, ["u"], ["count"])
+    stepper.reset(t=begin)
+    for _ in range(300):
+        (y,) = stepper.step([1.0], T / 2)
+        stepper.reset(stepper.state)
+    assert y == pytest.approx(150 * T, rel=1e-9)
+
+
 def late(sim):
     """Return a mass whose forces come late: by delays, a hold and a difference, each by a clock of its own."""
     bd = sim.blockdiagram()
@@ -126,6 +140,10 @@ def test_a_state_with_what_is_sampled_is_gone_back_to(sim, tmp_path):
     state = stepper.state
     assert state.due and state.t == pytest.approx(0.47)
     state.save(tmp_path / "here.json")
+    text = (tmp_path / "here.json").read_text()
+    (tmp_path / "wrong.json").write_text(text.replace('"due": true', '"due": "false"'))
+    with pytest.raises(CstormError, match="due: expected True or False, got 'false'"):
+        stepper.reset(tmp_path / "wrong.json")
     many = sim.batch_stepper(late(sim), ["push"], LATE, substeps=10, count=2)
     first = many.reset(state, where=[False, True])[1]
     expected, other = steps_of(stepper), sim.stepper(late(sim), ["push"], LATE, substeps=10, x=state)

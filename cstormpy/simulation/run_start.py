@@ -25,7 +25,7 @@ from cstormpy.simulation.wiring import describe, raise_block_failed
 #: In which parts of a period a wave jumps or has a kink, besides its own duty cycle.
 _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
 
-#: A time so close to a tick, in periods of its clock, is that of the tick.
+#: A time so close to a tick, in periods of its clock, is that of the tick, as is one that is the same up to rounding.
 _ROUNDING = 1e-9
 
 MOST_JUMPS = 1_000_000
@@ -121,10 +121,11 @@ def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, du
         state = simstate.clock_states[clock]
         state.tick = 0 if first_tick == 0 else 1
         periods = (begin - clock.offset) / clock.T
+        close = max(_ROUNDING, SAME_TIME * max(1.0, abs(begin)) / clock.T)
         if not due:
-            state.tick = max(state.tick, int(np.floor(periods + _ROUNDING)) + 1)
+            state.tick = max(state.tick, int(np.floor(periods + close)) + 1)
         elif begin > 0.0:
-            state.tick = max(state.tick, int(np.ceil(periods - _ROUNDING)))
+            state.tick = max(state.tick, int(np.ceil(periods - close)))
         clock.start(simstate)
 
 

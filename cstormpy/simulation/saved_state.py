@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from bdsim.blocks.functions import Function
 
+from cstormpy.arguments import flag
 from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, read_bytes, write_text
@@ -85,7 +86,7 @@ class SavedState:
 
     def _check(self) -> None:
         """Make sure of the types, and that all numbers are finite."""
-        self.t, self.step, self.due = float(self.t), float(self.step), bool(self.due)
+        self.t, self.step, self.due = float(self.t), float(self.step), flag(self.due, "due")
         for states in (self.continuous, self.sampled):
             for name, values in states.items():
                 states[name] = [float(value) for value in values]

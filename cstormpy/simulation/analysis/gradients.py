@@ -341,7 +341,8 @@ def _ends_of_steps(out: Result, T: float) -> Array:
     follows = all_times[np.searchsorted(all_times[:-1], met[1:-1]) + 1]
     found = np.union1d(apart, met[1:-1] + _LATER * (follows - met[1:-1]))
     if out.status == "stopped" and out.t[-1] < T:
-        longest = float(np.diff(out.t[-_LAST:]).max(initial=0.0)) or T
+        longest = float(np.diff(out.t[-_LAST:]).max(initial=0.0))
+        longest = longest if longest > _SAME * T else T  # it may stop as soon as it begins
         found = np.union1d(found, np.append(np.arange(out.t[-1] + longest, T, longest), T))
     return found
 

@@ -457,6 +457,9 @@ class _TangentRun(TickingRun):
 
     def trajectory(self) -> Trajectory:
         """Return what was run."""
+        if self.simstate.stop is None:
+            self._bounds()
+            self._tell_end(self.t, self.x, range(len(self.simstate.crossing_detectors)))
         t, x, dx, signals, dsignals, dt = map(np.concatenate, zip(*self.kept, strict=True))
         self._refuse_infinite(t, dx)
         y, dy, first = [], [], 0

@@ -278,7 +278,7 @@ def moved_jump(run: Any, jumping: list[Any], clocks: list[Any]) -> Array | None:
     slopes = run.parameters.slopes(lambda: np.array([reader() for reader in known.values()]))
     rows = dict(zip(known, slopes.T, strict=True))
     still = np.zeros(len(slopes))
-    leaping = [b for b in jumping if _leaps(b, run.t)] if slopes.any() else []
+    leaping = [b for b in jumping if _leaps(run, b)] if slopes.any() else []
     moves = [rows.get(id(b), still) for b in leaping]
     if not any(row.any() for row in moves):
         return None
@@ -300,11 +300,12 @@ def moved_jump(run: Any, jumping: list[Any], clocks: list[Any]) -> Array | None:
     return moves[0]
 
 
-def _leaps(b: Any, t: float) -> bool:
-    """Tell whether the outputs of a source change where it has declared a jump, and do not only bend."""
-    width = JUMP_WIDTH * float(np.spacing(t))
+def _leaps(run: Any, b: Any) -> bool:
+    """Tell whether the outputs of a source, or a delay, change where it has declared a jump, and do not only bend."""
+    t, width = run.t, JUMP_WIDTH * float(np.spacing(run.t))
     given = [slot.value for slot in b._inport_slots]
-    before, after = (b.output(at, given, None) for at in (t - width, t + width))
+    x = run.diagram.cells[b][0] if b in run.diagram.cells else None
+    before, after = (b.output(at, given, x) for at in (t - width, t + width))
     least = _LEAP * (1.0 + max(float(np.max(np.abs(v), initial=0.0)) for v in after))
     return any(bool(np.any(np.abs(np.subtract(u, v)) > least)) for u, v in zip(before, after, strict=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,11 @@ _BEFORE, _STEEP = (1e-3, 1e-9), 20.0
 
 #: A guard is at zero where the parameters need change by no more than this to bring it there.
 _AT_ZERO = 1e-12
+#: So far beside such a guard, for the states, on both sides of it, rates are compared; what stays of their difference
+#: in the lesser distance, by more than this part, is a jump.
+_BESIDE_IT, _STAYS = (1e-6, 1e-9), 0.1
+#: What a note says of an event at the end.
+_AT_THE_END = "comes where the run ends"
 #: Events move alike with the parameters where they do so within this part.
 _ALIKE = 1e-7
 #: Where one switch has switched and another not, they are so many times as far beyond and before as two points side by
@@ -221,7 +226,10 @@ class LocatingRun(Run):
             value, moves = float(s.out[s.guards[i]]), float(np.abs(s.dout[:, s.guards[i]]).max(initial=0.0))
             held = isinstance(detector, Bound) and detector.side
             if moves > 0.0 and abs(value) <= _AT_ZERO * moves and not held and not self._bends(i):
-                (traced if isinstance(detector, Switch) else found).append(str(block.name))
+                if not isinstance(detector, Switch):
+                    found.append(str(block.name))
+                elif self._leads_apart(i):
+                    traced.append(str(block.name))
         names = dict.fromkeys(found or traced)
         if names:
             self.notes.append(
@@ -229,20 +237,50 @@ class LocatingRun(Run):
                 "parameters lead to either side of it: what is told is at most the derivative of one; begin beside it"
             )
 
-    def _tell_end(self, t: float, x: Array, fired: list[int]) -> None:
-        """Note events that come where the run ends, which may be just behind it."""
-        s, close = self.steps_of, SAME_TIME * max(1.0, t)
-        if abs(t - self.end) > close:
+    def _leads_apart(self, guard: int) -> bool:
+        """Tell whether anything jumps between states on both sides of a guard, zero where the run stands.
+
+        Rates, guards, or the modes in which blocks begin; of blocks that do not say which those are it is taken to.
+        """
+        s, (t, x) = self.steps_of, (self.t, self.x)
+        still = s.evaluate_along(t, x, np.zeros(x.size))[0][s.guards[guard]]
+        slope = np.array([s.evaluate_along(t, x, along)[0][s.guards[guard]] - still for along in np.eye(x.size)])
+        blocks = [getattr(d, "block", b) for d, b in self.simstate.crossing_detectors if getattr(d, "acts", True)]
+        if not slope.any() or not all(hasattr(type(b), "first_mode") for b in blocks):
+            return True
+        aside, gaps = slope / np.linalg.norm(slope) * (1.0 + np.abs(x)), []
+        for part in _BESIDE_IT:
+            before, beyond = (self._decided(x + side * part * aside, blocks) for side in (-1.0, 1.0))
+            gaps.append(np.abs(beyond - before))
+        self.diagram.at(t, x)
+        least = _AT_ZERO * (np.abs(before) + np.abs(beyond))
+        return bool(((gaps[1] > _STAYS * gaps[0]) & (gaps[1] > least)).any())
+
+    def _decided(self, x: Array, blocks: list[Any]) -> Array:
+        """Return rates and guards at a state, and the modes in which blocks would begin there."""
+        rates, guards = self.steps_of.rate_at(self.t, x).copy(), self.steps_of.out[self.steps_of.guards]
+        self.diagram.at(self.t, x)
+        modes = [np.ravel(b.first_mode([slot.value for slot in b._inport_slots])) for b in blocks]
+        return np.concatenate([rates, guards, *modes])
+
+    def _tell_end(self, t: float, x: Array, fired: Iterable[int]) -> None:
+        """Note events that come where the run ends, or just behind it, and move with the parameters."""
+        s, close, names = self.steps_of, SAME_TIME * max(1.0, t), list[str]()
+        if abs(t - self.end) > close or any(_AT_THE_END in note for note in self.notes):
             return
-        along, _ = s.evaluate_along(t, x, s.rate_at(t, x))
-        near = np.abs(s.out[s.guards]) <= close * np.abs(along[s.guards])
-        acting = [i for i in fired if near[i] and not self._bends(i)]
-        found = [self.simstate.crossing_detectors[i] for i in acting]
-        names = [str(b.name) for d, b in found if not isinstance(d, Switch)]
-        told = f"the event of {' and '.join(dict.fromkeys(names))} at t = {t:.6g} comes where the run ends, or just "
-        told += "behind: what is told is at most the derivative of one of both; end the run beside it"
-        if names and told not in self.notes:
-            self.notes.append(told)
+        along = s.evaluate_along(t, x, s.rate_at(t, x))[0][s.guards]
+        s.evaluate(t, x, self.dx)
+        near = (np.abs(s.out[s.guards]) <= close * np.abs(along)) & (along != 0.0)
+        for i in np.flatnonzero(near & s.dout[:, s.guards].any(axis=0)).tolist():
+            detector, block = self.simstate.crossing_detectors[i]
+            held = isinstance(detector, Bound) and detector.side
+            if i in fired and not (held or isinstance(detector, Switch) or self._bends(i)):
+                names.append(str(block.name))
+        if names:
+            self.notes.append(
+                f"the event of {' and '.join(dict.fromkeys(names))} at t = {t:.6g} {_AT_THE_END}, or just behind: what "
+                "is told is at most the derivative of one of both; end the run beside it"
+            )
 
     def _tell_ticks(self, t: float, name: str) -> None:
         """Note an event that moves with the parameters and comes where a clock ticks, which does not."""

@@ -26,7 +26,7 @@ from cstormpy.simulation.analysis.linear import on_the_manifold
 from cstormpy.simulation.analysis.model_plots import complex_planes, draw_unit_circle, look_at
 from cstormpy.simulation.analysis.sampled import ticks_within
 from cstormpy.simulation.analysis.trimming import idle_states
-from cstormpy.simulation.named_states import continuous_parts, numbers, phase_planes, state_places
+from cstormpy.simulation.named_states import continuous_parts, numbers, phase_planes, sampled_names, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
@@ -205,6 +205,8 @@ class _Return:
         self.forced = self.timed if forced is None else flag(forced, "periodic_orbit: forced")
         self.gain, self.ways = _gains(bd, advance)
         self.gain = np.append(self.gain, np.zeros(len(samples)))
+        counts = {name for b in bd.blocklist for name in _counting(b)}
+        self.ways += [k for k, name in enumerate(self.names) if k >= self.n and name in counts]
         #: States that are looked for; the others go where they will.
         self.free = np.setdiff1d(self.kept, self.ways)
         if not self.free.size:
@@ -314,7 +316,7 @@ def periodic_orbit(
     if settle is not None:
         settled = sim.run(bd, T=positive(settle, "periodic_orbit: settle"), start=begin, **runs)
         begin = settled.state
-    elif clocked and not isinstance(begin, SavedState):  # samples are known where a run has been
+    elif clocked and not (isinstance(begin, SavedState) and not begin.due):  # samples are known where a run has been
         begin = sim.run(bd, T=first, start=begin, **runs).state
     span = first or float(settle)
     found = _Return(sim, bd, begin, advance, forced, span, options)
@@ -493,6 +495,12 @@ def _gains(bd: Any, advance: Any) -> tuple[Array, list[int]]:
         else:
             gain[at] = numbers(value, len(at), f"periodic_orbit: advance[{name!r}]")
     return gain, ways
+
+
+def _counting(block: Any) -> list[str]:
+    """Return the sampled states of a block that count its ticks, which never come back, and need not."""
+    count = getattr(block, "counting", 0)
+    return sampled_names(block)[:count] if count else []
 
 
 def _refuse_other_clocks(bd: Any, period: float | None, forced: Any) -> None:

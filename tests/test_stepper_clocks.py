@@ -73,7 +73,7 @@ def test_ticks_are_met_by_any_number_of_steps_of_a_part_of_the_period(sim):
 
 @pytest.mark.parametrize(("T", "begin"), [(1e-3, 1e4), (0.1, 1e6)])
 def test_states_late_in_time_know_which_ticks_are_due(sim, T, begin):
-    """Of times a rounding behind a tick it was lost: 15 and 40 of 150 were done."""
+    """Of times a rounding behind a tick it was lost: 15 and 4 of 150 were done."""
     bd = sim.blockdiagram()
     u, count = bd.CONSTANT(1.0, name="u"), bd.INTEGRATOR_S(bd.clock(T), gain=1.0, name="count")
     bd.connect(u, count)

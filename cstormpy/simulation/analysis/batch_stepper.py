@@ -271,8 +271,9 @@ class BatchStepper:
 
     def _advance_all(self, h: Any) -> None:
         """Take a step of a length, or one of each row, with all rows."""
-        for first in range(0, len(self._x), _ROWS):
-            self._advance(first, min(first + _ROWS, len(self._x)), h)
+        with np.errstate(over="ignore", invalid="ignore"):  # the row that fails is named
+            for first in range(0, len(self._x), _ROWS):
+                self._advance(first, min(first + _ROWS, len(self._x)), h)
 
     def _advance(self, first: int, stop: int, h: Any) -> None:
         """Take a step with some of the rows."""

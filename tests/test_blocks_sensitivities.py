@@ -169,7 +169,7 @@ def test_beside_the_plant_in_a_plain_diagram():
         ({"parameters": -1}, InvalidValue, "parameters: expected a number from 0"),
         ({"parameters": 1.0}, InvalidType, "parameters"),
         ({"parameters": 2, "dx0_dp": np.zeros((4, 1))}, ShapeError, r"dx0_dp: expected shape \(4, 2\)"),
-        ({"directions": ["elbow.v"]}, UnknownName, "direction 'elbow.v' does not exist; did you mean 'elbow.q'"),
+        ({"directions": ["elbow.v"]}, UnknownName, "'elbow.v' does not exist; there are 'elbow.q', 'elbow.qd'"),
         ({"directions": np.zeros((3, 2))}, ShapeError, r"directions: expected shape \(4, 2\)"),
         ({"directions": [1.0, 0.0, np.nan, 0.0]}, NonFinite, "directions"),
         ({"directions": []}, InvalidValue, "directions: there are none"),

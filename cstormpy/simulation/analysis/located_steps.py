@@ -205,9 +205,7 @@ class LocatingRun(Run):
             s.rate_at(t, x)
             return s.out[rows].copy()
 
-        before, gaps = guards(*near), guards(*far) - guards(*near)
-        still = s.evaluate_along(t, x, np.zeros(x.size))[0][rows]
-        slopes = np.column_stack([s.evaluate_along(t, x, along)[0][rows] - still for along in np.eye(x.size)])
+        before, gaps, slopes = guards(*near), guards(*far) - guards(*near), self._slopes(t, x, rows)
         points, switched = [], 0
         for group in groups[:-1]:
             switched += len(group)
@@ -218,14 +216,25 @@ class LocatingRun(Run):
             points.append((t, there))
         return points
 
+    def _slopes(self, t: float, x: Array, rows: NDArray[np.int64]) -> Array:
+        """Return how some of the signals follow the states at a point (len(rows), n)."""
+        along = self.steps_of.evaluate_along
+        still = along(t, x, np.zeros(x.size))[0][rows]
+        found = [along(t, x, direction)[0][rows] - still for direction in np.eye(x.size)]
+        return np.reshape(found, (x.size, rows.size)).T
+
+    def _jumps_at(self, guard: int) -> bool:
+        """Tell whether something jumps where a guard crosses zero, and no state stands at its bound for it."""
+        detector = self.simstate.crossing_detectors[guard][0]
+        return not (isinstance(detector, Bound) and detector.side) and not self._bends(guard)
+
     def _tell_beginning(self) -> None:
         """Note what begins exactly where it switches, if the parameters take it to one side or the other."""
         s, found, traced = self.steps_of, list[str](), list[str]()
         s.evaluate(self.t, self.x, self.dx)
         for i, (detector, block) in enumerate(self.simstate.crossing_detectors):
             value, moves = float(s.out[s.guards[i]]), float(np.abs(s.dout[:, s.guards[i]]).max(initial=0.0))
-            held = isinstance(detector, Bound) and detector.side
-            if moves > 0.0 and abs(value) <= _AT_ZERO * moves and not held and not self._bends(i):
+            if moves > 0.0 and abs(value) <= _AT_ZERO * moves and self._jumps_at(i):
                 if not isinstance(detector, Switch):
                     found.append(str(block.name))
                 elif self._leads_apart(i):
@@ -242,9 +251,8 @@ class LocatingRun(Run):
 
         Rates, guards, or the modes in which blocks begin; of blocks that do not say which those are it is taken to.
         """
-        s, (t, x) = self.steps_of, (self.t, self.x)
-        still = s.evaluate_along(t, x, np.zeros(x.size))[0][s.guards[guard]]
-        slope = np.array([s.evaluate_along(t, x, along)[0][s.guards[guard]] - still for along in np.eye(x.size)])
+        t, x = self.t, self.x
+        slope = self._slopes(t, x, self.steps_of.guards[[guard]])[0]
         blocks = [getattr(d, "block", b) for d, b in self.simstate.crossing_detectors if getattr(d, "acts", True)]
         if not slope.any() or not all(hasattr(type(b), "first_mode") for b in blocks):
             return True
@@ -273,8 +281,7 @@ class LocatingRun(Run):
         near = (np.abs(s.out[s.guards]) <= close * np.abs(along)) & (along != 0.0)
         for i in np.flatnonzero(near & s.dout[:, s.guards].any(axis=0)).tolist():
             detector, block = self.simstate.crossing_detectors[i]
-            held = isinstance(detector, Bound) and detector.side
-            if i in fired and not (held or isinstance(detector, Switch) or self._bends(i)):
+            if i in fired and not isinstance(detector, Switch) and self._jumps_at(i):
                 names.append(str(block.name))
         if names:
             self.notes.append(

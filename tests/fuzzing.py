@@ -117,6 +117,7 @@ def mechanisms() -> list[Target]:
         (cs.Mechanism.from_urdf, {"path_or_text": "arm.urdf", "floating": False, "gravity": (0, 0, -9.81)}),
         (library.arm7().to_dh, {"convention": "modified"}),
         (library.arm7().to_urdf, {"name": "arm"}),
+        (library.arm7().to_mjcf, {"name": "arm"}),
         (acrobot.without_fixed, {}),
         *((getattr(library, name), {}) for name in library.__all__ if name != "get"),
         (library.get, {"name": "pendulum", "n": 2}),

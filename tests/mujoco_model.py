@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from closeness import assert_close
+
+from cstormpy.mechanism.mjcf import from_mjcf
 
 mujoco = pytest.importorskip("mujoco", reason="MuJoCo has no wheels for this Python")
 
@@ -92,3 +95,19 @@ class Oracle:
         k = mujoco.mj_name2id(self.model, mujoco.mjtObj.mjOBJ_BODY, link)
         mujoco.mj_objectVelocity(self.model, self.data, mujoco.mjtObj.mjOBJ_XBODY, k, velocity, 1)
         return velocity
+
+
+def compare(text, rng):
+    """Compare inverse dynamics, mass matrix, poses and twists with those that MuJoCo finds in the same text."""
+    mech = from_mjcf(text)
+    oracle = Oracle(text, mech)
+    if not mech.n:
+        return
+    q, qd, qdd = rng.uniform(-1, 1, (3, mech.n))
+    assert_close(mech.gravity, oracle.model.opt.gravity, 1e-9)
+    assert_close(mech.inverse_dynamics(q, qd, qdd), oracle.inverse_dynamics(q, qd, qdd), 1e-9)
+    assert_close(mech.mass_matrix(q), oracle.mass_matrix(q), 1e-9)
+    X, named = mech.forward_kinematics(q), [oracle.model.body(k).name for k in range(1, oracle.model.nbody)]
+    for name in named:
+        assert_close(X[mech.link_index(name)], oracle.pose(q, name), 1e-9)
+    assert_close(mech.jacobian(q, named[-1]) @ qd, oracle.twist(q, qd, named[-1]), 1e-9)

@@ -6,12 +6,14 @@ it has the rates of its coordinates: velocities are v = V(q) q̇, accelerations 
 
 from __future__ import annotations
 
+import ast
 import importlib.metadata
+import re
 
 import numpy as np
 import pytest
 
-from cstormpy.errors import FileFormatError, SingularInertia
+from cstormpy.errors import FileFormatError, InvalidValue, SingularInertia
 from cstormpy.mechanism import Mechanism
 
 pytestmark = pytest.mark.slow
@@ -174,6 +176,20 @@ def test_pinocchio_reads_the_same_robot(path, floating):
         return
     close(mech.forward_dynamics(q, qd, tau), robot.forward_dynamics(q, qd, tau), 1e-13 * max(condition, 1e3))
     compare_hybrid(mech, rng, (q, qd, qdd, tau), (by_q, by_qd, M))
+
+
+@pytest.mark.parametrize("path", [path for path in ROBOTS if path.stem not in EMPTY], ids=lambda path: path.stem)
+def test_mujoco_reads_the_robot_that_is_written(path):
+    """Without friction, which it has as a constraint; where links have no mass, with those that the error names."""
+    compare = pytest.importorskip("mujoco_model").compare
+    mech = Mechanism.from_urdf(path)
+    mech = mech.with_parameters({f"{name}.friction": 0.0 for name in mech.names if "[" not in name})
+    try:
+        text = mech.to_mjcf()
+    except InvalidValue as why:
+        masses = re.search(r"mech\.with_parameters\((\{.*\})\)$", str(why))
+        text = mech.with_parameters(ast.literal_eval(masses[1])).to_mjcf()
+    compare(text, np.random.default_rng(1))
 
 
 def compare_hybrid(mech, rng, state, derivatives):

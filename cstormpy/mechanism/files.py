@@ -99,7 +99,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     name = file_path(path)
     if name.suffix.lower() in _OTHER_ENDINGS:
         raise InvalidValue(
-            f"{name}: what is saved is JSON, which ends in .json; of a URDF, mech.to_urdf() returns the text"
+            f"{name}: what is saved is JSON, which ends in .json; mech.to_urdf() and mech.to_mjcf() return their texts"
         )
     write(path, to_dict(mechanism))
 

@@ -243,6 +243,37 @@ class Formats:
 
         return mjcf.from_mjcf(path_or_text, gravity=gravity, actuated=actuated, active=active)
 
+    def to_mjcf(self, name: str = "robot") -> str:
+        """Return the text of a model of MuJoCo (MJCF) with the same motion; `from_mjcf` reads it back.
+
+        Written are gravity, links as bodies with their masses and shapes, joints of several axes as hinges and slides
+        one after the other, balls and free joints, their damping, friction, armature, springs and limits, a motor for
+        each actuated joint, and loops of positions and poses and couplings as equalities. MuJoCo's coordinates are
+        told of at `from_mjcf`. It holds loops and friction by soft constraints, and the shapes touch nothing until
+        `contype` and `conaffinity` are taken out of the line of defaults.
+
+        Parameters
+        ----------
+        name : str
+            Of the model.
+
+        Raises
+        ------
+        InvalidValue
+            Naming the link, joint or loop that MuJoCo cannot tell of: a screw, a constraint by a function, a loop of
+            other directions, a free joint on another link, coordinates of a ball with different numbers, a link that
+            moves without a mass, an inertia that no body has.
+
+        Examples
+        --------
+        >>> from cstormpy.mechanism import Mechanism, library
+        >>> Mechanism.from_mjcf(library.acrobot().to_mjcf()).gravity_load([0.0, 0.0])
+        array([24.525,  9.81 ])
+        """
+        from cstormpy.mechanism import mjcf_writer
+
+        return Text(mjcf_writer.to_mjcf(cast("Mechanism", self), name))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the content as plain dictionaries, lists, numbers and text, as it is saved to JSON."""
         from cstormpy.mechanism import files
@@ -262,7 +293,7 @@ class Formats:
         Raises
         ------
         InvalidValue
-            Where the name ends as that of a URDF or a model of MuJoCo; `to_urdf` returns the text of a URDF.
+            Where the name ends as that of a URDF or a model of MuJoCo; `to_urdf` and `to_mjcf` return their texts.
         """
         from cstormpy.mechanism import files
 

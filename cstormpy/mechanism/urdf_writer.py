@@ -27,6 +27,7 @@ from cstormpy.mechanism.mechanism import Mechanism
 from cstormpy.mechanism.reader_notes import fresh_name
 from cstormpy.mechanism.rotations import roll_pitch_yaw
 from cstormpy.mechanism.urdf import NO_LIMIT, WORLD, driven
+from cstormpy.mechanism.xml_elements import numbers_of
 from cstormpy.reporting import notice
 
 GRAVITY = (0.0, 0.0, -9.81)
@@ -139,7 +140,7 @@ def _inertial(link: Link) -> list[str]:
     entries = link.inertia[np.triu_indices(3)].tolist()
     return [
         "    <inertial>",
-        f'      <origin xyz="{_numbers(link.com)}" rpy="0 0 0"/>',
+        f'      <origin xyz="{numbers_of(link.com)}" rpy="0 0 0"/>',
         f'      <mass value="{link.mass!r}"/>',
         "      <inertia " + " ".join(f'{key}="{value!r}"' for key, value in zip(keys, entries, strict=True)) + "/>",
         "    </inertial>",
@@ -147,11 +148,11 @@ def _inertial(link: Link) -> list[str]:
 
 
 def _visual(shape: Shape) -> list[str]:
-    size = f'size="{_numbers(shape.size)}"' if shape.kind == "box" else f'radius="{float(shape.size[0])!r}"'
+    size = f'size="{numbers_of(shape.size)}"' if shape.kind == "box" else f'radius="{float(shape.size[0])!r}"'
     if shape.kind == "cylinder":
         size += f' length="{float(shape.size[1])!r}"'
     colour = [] if shape.colour is None else [
-        f'      <material name=""> <color rgba="{_numbers(shape.colour)} 1.0"/> </material>'
+        f'      <material name=""> <color rgba="{numbers_of(shape.colour)} 1.0"/> </material>'
     ]  # fmt: skip
     return ["    <visual>", _origin(shape.pose), f"      <geometry> <{shape.kind} {size}/> </geometry>", *colour,
             "    </visual>"]  # fmt: skip
@@ -186,7 +187,7 @@ def _told(joint: Joint) -> tuple[str, Array | None, list[str]]:
         return kind, None, []
     frame = np.eye(4)
     frame[:3, :3], frame[:3, 3] = axes, joint.start
-    first, inner = joint.freedoms[0], [] if axis is None else [f'    <axis xyz="{_numbers(axis)}"/>']
+    first, inner = joint.freedoms[0], [] if axis is None else [f'    <axis xyz="{numbers_of(axis)}"/>']
     if first.damping or first.friction:
         inner.append(f'    <dynamics damping="{first.damping!r}" friction="{first.friction!r}"/>')
     if joint.dof == 1:
@@ -212,7 +213,7 @@ def _connection(name: str, kind: str, parent: str, child: str, pose: Array, inne
 
 def _origin(pose: Array) -> str:
     rpy = (0.0, 0.0, 0.0) if np.array_equal(pose[:3, :3], np.eye(3)) else roll_pitch_yaw(pose[:3, :3])
-    return f'    <origin xyz="{_numbers(pose[:3, 3])}" rpy="{_numbers(rpy)}"/>'
+    return f'    <origin xyz="{numbers_of(pose[:3, 3])}" rpy="{numbers_of(rpy)}"/>'
 
 
 def _limit(limits: Limits, kind: str) -> str:
@@ -223,10 +224,6 @@ def _limit(limits: Limits, kind: str) -> str:
     for key, pair in (("effort", limits.torque), ("velocity", limits.velocity)):
         words.append(f'{key}="{NO_LIMIT if pair is None else pair[1]!r}"')
     return f"    <limit {' '.join(words)}/>"
-
-
-def _numbers(values: Sequence[float] | Array) -> str:
-    return " ".join(repr(float(value)) for value in values)
 
 
 def _say_what_is_left_out(mech: Mechanism) -> None:

@@ -26,6 +26,15 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ENDLESS = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 
 
+def numbers_of(values: Iterable[float]) -> str:
+    """Return numbers as an attribute lists them, each so that it reads back as it was.
+
+    >>> numbers_of([1, -0.25])
+    '1.0 -0.25'
+    """
+    return " ".join(repr(float(value)) for value in values)
+
+
 class Element:
     """An element: its tag, attributes and children, and the line where it begins, of another file with its name."""
 

@@ -118,6 +118,11 @@ class Spherical(MultiDofJoint):
         """Places 1, 2, 3 in the rotation vector."""
         return (1, 2, 3)
 
+    @property
+    def in_mjcf(self) -> tuple[str, ...]:
+        """A ball."""
+        return ("ball",)
+
     def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
         """Return what it follows if an entry of point changes."""
         return [(0, self.dof, shift_of_point(index[0]))]
@@ -247,6 +252,11 @@ class Free(Spherical):
     def in_urdf(self) -> tuple[str, Array | None, Array]:
         """A floating joint."""
         return "floating", None, np.eye(3)
+
+    @property
+    def in_mjcf(self) -> tuple[str, ...]:
+        """A free joint."""
+        return ("free",)
 
     def _shift(self, q: Array) -> Any:
         return q[..., :3]

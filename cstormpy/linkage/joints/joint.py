@@ -135,6 +135,12 @@ class Joint(Value):
         """Its type in a URDF, the axis (3,) that is told there, and the axes (3, 3) of its frame; None if none fits."""
         return self.freedoms[0].in_urdf if self.dof == 1 else None
 
+    @property
+    def in_mjcf(self) -> tuple[str, ...] | None:
+        """Types of the joints that make it in a model of MuJoCo, one after the other; None if none fit."""
+        kinds = [freedom.in_mjcf for freedom in self.freedoms]
+        return None if None in kinds else tuple(kind for each in kinds if each is not None for kind in each)
+
     def turned(self, field: str, index: tuple[int, ...]) -> list[tuple[int, int, Array]]:
         """Return what a change of an entry of `shapes` does: (first, past the last freedom, the twist they follow).
 

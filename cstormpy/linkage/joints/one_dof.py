@@ -101,6 +101,13 @@ class OneDofJoint(Joint):
         return "revolute" if self.turns else "prismatic", self.axis, np.eye(3)
 
     @property
+    def in_mjcf(self) -> tuple[str, ...] | None:
+        """A hinge or a slide; None if it does both."""
+        if self.turns and self.slide:
+            return None
+        return ("hinge" if self.turns else "slide",)
+
+    @property
     def screw(self) -> Array:
         """The screw S (6,), (ω, v), in the link's own frame."""
         raise NotImplementedError

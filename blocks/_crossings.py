@@ -75,11 +75,12 @@ class Crossing:
         told: Callable[[], str] | str = "",
         which: int | None = None,
         by_inputs: bool = False,
+        settles: bool = False,
     ) -> None:
         self.block, self.direction, self.of_states = block, direction, of_states
         self.quantity, self.asked, self.decided, self.first = quantity, asked, decided, first
         self._simstate, self._action, self._signals, self._reset = simstate, action, signals, reset
-        self.tangents, self.by_inputs, self._told = tangents, by_inputs, told
+        self.tangents, self.by_inputs, self._told, self.settles = tangents, by_inputs, told, settles
         self.named = {} if which is None else {"which": which}
         simstate.declare_crossing_event(self, self)
 

@@ -16,7 +16,7 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._drives import Changing, DriveSet, Following
 from cstormpy.blocks._stops import stops_of
-from cstormpy.dynamics.charts import RECENTRED, carried, half_turn_left, recentre
+from cstormpy.dynamics.charts import RECENTRED, carried, half_turn_left, recentre, recentred
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.graph.arrays import zeros
@@ -211,7 +211,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         if self._mech.ball_starts and can_locate(self, simstate):
             Crossing(
                 self, simstate, self._half_turn_left, signals=False, of_states=True, reset=self._recentre,
-                tangents=self._recentred_tangents, told=RECENTRED,
+                tangents=self._recentred_tangents, told=RECENTRED, settles=True,
             )  # fmt: skip
 
     def _half_turn_left(self, t: float, u: Any, x: Array) -> Any:
@@ -245,6 +245,16 @@ class HybridDynamics(Changing, ContinuousBlock):
         """Return the nearest state that closes all loops; one that is far from it is refused; symbols take steps."""
         n = self._n
         return np.concatenate(shut(self._mech, x[:n], x[n:], steps))
+
+    @property
+    def settles(self) -> bool:
+        """True where a state is to be settled after each step that no run looks at."""
+        return bool(self._mech.loops or self._mech.ball_starts)
+
+    def settled(self, x: Array, steps: int = 1) -> Array:
+        """Return a state by rotation vectors of at most about half a turn, with all loops closed; symbols will do."""
+        x = recentred(self._mech, x) if self._mech.ball_starts else x
+        return self.projected(x, steps) if self._mech.loops else x
 
     def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
         """Return which states are independent where loops are closed, and the matrix by which all follow them."""

@@ -494,6 +494,23 @@ def test_a_unit_keeps_loops_closed(tmp_path, version, solver):
         fmpy.simulate_fmu(str(unit), stop_time=1.0, start_values={"state plant.crank.q": 1.3})
 
 
+@needs_compiler
+def test_a_unit_of_a_body_that_tumbles(tmp_path):
+    """It was refused, as the plant "locates events"; rotation vectors stay short, as those of a stepper."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    mech = cs.Mechanism([cs.Link("body", None, cs.Free(), None, 1.0, (0, 0, 0), (0.1, 0.2, 0.3))])
+    plant = bd.HYBRIDDYNAMICS(mech, qd0=[1.0, 0, 0, 0.1, 6.0, 0.1], name="plant")
+    bd.connect(bd.CONSTANT(np.zeros(6), name="push"), plant.tau)
+    stepper = sim.stepper(bd, ["push"], ["plant.q"], substeps=5)
+    unit = sim.to_fmu(bd, tmp_path / "body.fmu", ["push"], ["plant.q"], solver="RK4", step=0.01)
+    found = fmpy.simulate_fmu(str(unit), stop_time=3.0, output_interval=0.05)
+    q = np.transpose([found[f"plant.q[{k}]"] for k in range(6)])
+    want = [stepper.reset(), *(stepper.step(np.zeros(6), 0.05) for _ in range(60))]
+    assert np.linalg.norm(np.diff(q[:, 3:], axis=0), axis=1).max() > 5.0  # it gave way to the shorter one
+    np.testing.assert_allclose(q, want, rtol=0, atol=1e-9)
+
+
 def test_a_name_that_is_no_unit_is_refused(tmp_path):
     sim = simulation()
     with pytest.raises(cs.InvalidValue, match=r"ends in \.fmu"):

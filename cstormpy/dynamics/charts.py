@@ -33,6 +33,7 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.kernels.chart_derivatives import acceleration_change, rate_change
 from cstormpy.kernels.charts import drift, inverse_times, jacobian_times, stumpff, swept, unit
 from cstormpy.kernels.vector import dot, sub
+from cstormpy.linkage.joints import ball
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -151,6 +152,18 @@ def recentre(mech: Linkage, q: Array, qd: Array, longest: float = NEARLY) -> Non
     """Write the same positions and rates by other rotation vectors where these are longer than that."""
     for at, joint in _balls(mech):
         q[at], qd[at] = joint.recentred(q[at], qd[at], longest)
+
+
+def recentred(mech: Linkage, x: Array) -> Array:
+    """Return a state (2n,) in which vectors longer than half a turn are those of the other side; symbols will do."""
+    found, half = x.copy(), np.pi**2
+    for first in mech.ball_starts:
+        at, rates = slice(first, first + 3), slice(mech.n + first, mech.n + first + 3)
+        far = x[at] @ x[at] > half
+        away = x[at] + np.where(far, 0.0, 1.0)  # so that nothing is divided by zero
+        for part, other in zip((at, rates), ball.shortened(away, x[rates], 2.0 * np.pi), strict=True):
+            found[part] = np.where(far, other, x[part])
+    return found
 
 
 def shortened(mech: Linkage, q: Array, free: NDArray[np.bool_], longest: float = NEARLY) -> Array:

@@ -25,7 +25,7 @@ _ADVANCE = (
     "i", "i", "F2", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2", "I1", "F2", "I1", "F2", "I2", "F1",
     "F2", "F1", "F2", "F2",
 )  # fmt: skip
-_HELD = (*_TRIAL, "i", "F1", "I1", "F1", "I1", "F1")
+_HELD = ("i", *_TRIAL, "i", "F1", "I1", "F1", "I1", "F1")
 #: The functions of each module with their kinds, by the name under which it is kept.
 _MODULES: dict[str, dict[Any, tuple[str, ...]]] = {
     "steps": {stepping.trial: _TRIAL, stepping.advance: _ADVANCE},

@@ -89,6 +89,8 @@ class Diagram:
         self.bounds = Bounds(self.continuous)
         #: Those that keep loops closed, by projection after each step.
         self.closed = [(b, part) for b, part in self.continuous if hasattr(type(b), "closed") and b.closed]
+        #: Those whose states are settled after each step that others take: loops closed, rotation vectors short.
+        self.settling = [(b, part) for b, part in self.continuous if hasattr(type(b), "settles") and b.settles]
         views: dict[Any, list[Any]] = {b: [None] for b, _ in self.continuous}
         self.holds: dict[Any, Hold] = holds_of(bd)
         cells, nothing = {**self.cells, **views}, [None]
@@ -130,7 +132,9 @@ class Diagram:
         found.views = [(cell, part) for (_, cell), part in zip(kept, parts, strict=True)]
         found.nstates = ends[-1] if ends else 0
         found.bounds = Bounds(found.continuous)
-        found.closed = [(b, part) for b, part in found.continuous if any(b is closed for closed, _ in self.closed)]
+        for name in ("closed", "settling"):
+            whole = {id(b) for b, _ in getattr(self, name)}
+            setattr(found, name, [(b, part) for b, part in found.continuous if id(b) in whole])
         return found
 
     @cached_property
@@ -262,6 +266,13 @@ class Diagram:
         found = x.copy()
         for block, part in self.closed:
             found[part] = block.projected(found[part])
+        return found
+
+    def settled(self, x: Array) -> Array:
+        """Return a copy of a state that others have stepped to, with loops closed and rotation vectors short."""
+        found = x.copy()
+        for block, part in self.settling:
+            found[part] = block.settled(found[part])
         return found
 
     def next_state(self, clock: Any, t: float) -> Array:

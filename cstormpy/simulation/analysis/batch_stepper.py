@@ -20,14 +20,15 @@ from cstormpy.graph.module import text_for_rows
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.analysis.clocked_rows import ClockedRows
 from cstormpy.simulation.analysis.external import (
+    REMEDY,
     fixed_method,
     input_not_finite,
     ports_of,
     refuse_copies,
     those_of,
 )
-from cstormpy.simulation.analysis.model import AssemblyWithInputs, Input
-from cstormpy.simulation.analysis.stepped_by_others import shut_within, stepped_by_others
+from cstormpy.simulation.analysis.model import Input
+from cstormpy.simulation.analysis.stepped_by_others import AssemblySteppedByOthers, settled_within, stepped_by_others
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.step_control import shortest_step
@@ -132,8 +133,8 @@ class BatchStepper:
         shapes, samples = ((n,), (chosen, n)), self._found.samples_of(sampled, chosen)
         with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as start:
             state = start.x
-            if self._diagram.closed:
-                state = np.array([self._diagram.shut(row) for row in np.atleast_2d(state)])
+            if self._diagram.settling:
+                state = np.array([self._diagram.settled(row) for row in np.atleast_2d(state)])
             self._t, self._x, self._u, self._late = (each.copy() for each in before)
             self._x[rows], self._u[rows], self._t[rows], self._late[rows] = state, self._u0, start.t, 0.0
             try:
@@ -211,8 +212,8 @@ class BatchStepper:
             for _ in range(self._substeps):
                 self._advance_all(h)
                 self._moment += h
-                if self._diagram.closed:
-                    self._close_loops()
+                if self._diagram.settling:
+                    self._settle()
         if not np.isfinite(self._end[: self.count]).all():
             row, k = np.argwhere(~np.isfinite(self._end[: self.count]))[0]
             raise BlockError(
@@ -231,8 +232,8 @@ class BatchStepper:
             to = np.where(to > until - 1e-9 * h, until, to)
             self._advance_all(to - self._moment)
             self._moment[:] = to
-            if self._diagram.closed:
-                self._close_loops()
+            if self._diagram.settling:
+                self._settle()
 
     def _computed_at_ticks(self) -> Array:
         """Return what the clocks that tick now make of each row."""
@@ -241,8 +242,8 @@ class BatchStepper:
         self._ticked((t, self._end, self._z, self._u), self._after, 0, len(t), self.count)
         return self._after
 
-    def _close_loops(self) -> None:
-        """Take away what the last step has let the loops of mechanisms drift apart."""
+    def _settle(self) -> None:
+        """Have the states as they are to be after a step: loops closed, rotation vectors short."""
         if (
             self._closing is not None
             and self._closing.fill((self._moment, self._end, self._z, self._u), self._at) == -1
@@ -250,7 +251,7 @@ class BatchStepper:
             self._end, self._at = self._at, self._end
             return
         for row in range(self.count):
-            self._end[row] = shut_within(self._diagram, self._end[row], float(self._moment[row, 0]))
+            self._end[row] = settled_within(self._diagram, self._end[row], float(self._moment[row, 0]))
         self._end[self.count :] = self._end[0]
 
     def look(self) -> Array:
@@ -342,11 +343,11 @@ class _Rows:
         for row in range(first, min(first + LANES, count)):
             eight = [np.repeat(a[row : row + 1], LANES, axis=0) for a in (*[rows[k] for k in self._given], found)]
             if call(*eight, 0, LANES) != -1:
-                raise BlockError(f"batch_stepper: a block fails in row {row}, at t = {t[row, 0]:.9g}")
-        raise BlockError(f"batch_stepper: a block fails in one of the rows {first} to {first + LANES - 1}")
+                raise BlockError(f"batch_stepper: a block fails in row {row}, at t = {t[row, 0]:.9g}{REMEDY}")
+        raise BlockError(f"batch_stepper: a block fails in one of the rows {first} to {first + LANES - 1}{REMEDY}")
 
 
-class _AssemblyOfRows(AssemblyWithInputs):
+class _AssemblyOfRows(AssemblySteppedByOthers):
     """A walk through a diagram, with inputs of which each sample has its own."""
 
     def _moved(self, given: Input, value: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.kernels.rungekutta import EARLIEST, LATEST, TIME
-from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers, shut_within
+from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers, settled_within
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME, shortest_step
 from cstormpy.simulation.steppers import StepFailed
@@ -45,7 +45,7 @@ class ClockedSteps:
     def __init__(self, found: SteppedByOthers, compiled: Compiled, slices: Slices) -> None:
         self._found, self._compiled, self._slices = found, compiled, slices
         slices.limit(_Rules, SAME_TIME, JUMP_WIDTH, 0.0)
-        self._shuts_in_python = bool(found.diagram.closed) and not compiled.program.closes
+        self._settles_in_python = bool(found.diagram.settling) and not compiled.program.closes
         self._flags = list(compiled.program.flags.values())
         self.fresh = False
 
@@ -99,11 +99,11 @@ class ClockedSteps:
             self._compiled.program.raise_interrupt()
             if not good:
                 raise StepFailed
-            if not self._shuts_in_python:
+            if not self._settles_in_python:
                 if slices.at[LATEST] < end:  # signals are asked for before a jump there, and are seen behind it
                     self._rate(end, slices.x)
                 return slices.x.copy()
-            t, x = slices.time, shut_within(self._found.diagram, slices.x, slices.time)
+            t, x = slices.time, settled_within(self._found.diagram, slices.x, slices.time)
             if t >= end:
                 self._rate(t, x)
                 return x
@@ -123,8 +123,8 @@ class ClockedSteps:
         return 0
 
     def _next_stop(self, t: float, end: float, h: float) -> float:
-        """Return up to where steps are taken at once: of loops that Python closes, one, and none beyond a tick."""
-        if not self._shuts_in_python:
+        """Return up to where steps are taken at once: where Python settles states, one, and none beyond a tick."""
+        if not self._settles_in_python:
             return end
         ticks, jumps = self._slices.pending()
         first = min([t + h, *(when for when, _ in ticks if when > t), *jumps[jumps > t]])

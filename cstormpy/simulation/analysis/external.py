@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import BlockError, DiagramError, InvalidType, reason_of
-from cstormpy.kernels.held_steps import NOT_FINITE
-from cstormpy.kernels.rungekutta import EARLIEST, LATEST, LENGTH, TIME
+from cstormpy.kernels.held_steps import NOT_FINITE, OPENED
+from cstormpy.kernels.rungekutta import CLOSED, EARLIEST, LATEST, LENGTH, TIME
 from cstormpy.kernels.stepping_code import Steps
 from cstormpy.simulation.analysis.clocked_steps import ClockedSteps
-from cstormpy.simulation.analysis.stepped_by_others import shut_within, stepped_by_others
+from cstormpy.simulation.analysis.stepped_by_others import settled_within, stepped_by_others
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.named_states import numbers
 from cstormpy.simulation.saved_state import SavedState
@@ -25,6 +25,9 @@ from cstormpy.simulation.steppers import StepFailed
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau
 
 _FLOAT64 = np.dtype(np.float64)
+REMEDY = "; shorter steps help where one goes too far, substeps=; else sim.run says why"
+"""What a message adds that does not know why a block fails."""
+
 _SHOWN = 8
 """Number of names that a message lists at most."""
 
@@ -53,8 +56,6 @@ class DiagramStepper:
         self._bd, self._diagram, self._program, self._found = bd, found.diagram, found.program, found
         self.inputs, self.outputs, self.states, self.sampled = found.inputs, found.outputs, found.states, found.sampled
         self._u0, self._places, self._seen = found.u0, found.places, found.seen
-        #: Substeps that are taken in one call, which closes no loops of mechanisms: that is done after each of them.
-        self._at_once = 1 if found.diagram.closed else self._substeps
         self._compiled = Compiled(found.program, len(self.states))
         slices = Slices(self._compiled, method, [], False)
         self._clocked = ClockedSteps(found, self._compiled, slices) if found.program.clocks else None
@@ -76,11 +77,17 @@ class DiagramStepper:
         self._u, self._end, self._y = self._u0.copy(), np.zeros(c.nstates), np.zeros(self._seen.size)
         self._at, self._start = slices.at, slices.x
         self._at[EARLIEST], self._at[LATEST] = -np.inf, np.inf
-        self._steps = Steps("held_steps")
-        self._go = self._steps.bound(
-            c.address, slices.table, slices.how, self._at, self._start, c.z, program.p, program.n, c.w, c.out, slices.K,
-            self._at_once, self._u, self._places, self._end, self._seen, self._y,
-        )  # fmt: skip
+        self._how = slices.how
+        # states are settled after each substep: by Python, where machine code has none of that or does not manage it
+        self._settles = bool(self._diagram.settling) and not program.closes
+        self._steps = Steps("held_steps"), Steps("held_steps")  # of which each has one set of arguments
+        self._go, self._go_once = [
+            steps.bound(
+                c.address, c.closing, slices.table, slices.how, self._at, self._start, c.z, program.p, program.n, c.w,
+                c.out, slices.K, count, self._u, self._places, self._end, self._seen, self._y,
+            )
+            for steps, count in zip(self._steps, (self._substeps, 1), strict=True)
+        ]  # fmt: skip
 
     def reset(self, x: Any = None, t: float | None = None, sampled: Any = None) -> Array:
         """Go back to the start, or to another state and time; return the outputs there, with the inputs as wired there.
@@ -100,7 +107,7 @@ class DiagramStepper:
         """
         samples = self._found.samples_of(sampled, 1)
         with self._found.begun(x, t, "stepper", self._checked) as start, self._kept():
-            state = self._diagram.shut(start.x)
+            state = self._diagram.settled(start.x)
             if self._clocked is not None:
                 self._clocked.begin(start)
             for part, values in samples:
@@ -151,26 +158,29 @@ class DiagramStepper:
         end = self.t + ahead
         if self._clocked is not None:
             y, x = self._clocked_step(dt, end)
-        elif self._diagram.closed:
-            y, x = self._closed_step(dt, end)
+        elif self._settles:
+            y, x = self._settled_step(dt, end)
         else:
             self._start[:], self._at[TIME], self._at[LENGTH] = self.x, self.t, dt
             status = self._go()
-            if status:
+            if status and status != OPENED:
                 raise self._failure(status, end)
-            y, x = self._y.copy(), self._end.copy()
+            y, x = (self._y.copy(), self._end.copy()) if not status else self._settled_step(dt, end)
         self.t, self.x, self._late = end, x, ahead - (end - self.t)
         return y
 
-    def _closed_step(self, dt: float, end: float) -> tuple[Array, Array]:
-        """Return outputs and state with the loops of mechanisms closed after each substep, as a run does."""
+    def _settled_step(self, dt: float, end: float) -> tuple[Array, Array]:
+        """Return outputs and state with what Python settles after each substep."""
         h, x = dt / self._substeps, self.x
-        for k in range(self._substeps):
-            self._start[:], self._at[TIME], self._at[LENGTH] = x, self.t + k * h, h
-            status = self._go()
-            if status:
-                raise self._failure(status, end)
-            x = shut_within(self._diagram, self._end, end)
+        compiled, self._how[CLOSED] = self._how[CLOSED], 0
+        try:
+            for k in range(self._substeps):
+                self._start[:], self._at[TIME], self._at[LENGTH] = x, self.t + k * h, h
+                if status := self._go_once():
+                    raise self._failure(status, end)
+                x = settled_within(self._diagram, self._end, end)
+        finally:
+            self._how[CLOSED] = compiled
         return self._look(end, x, self._u), x
 
     def _clocked_step(self, dt: float, end: float) -> tuple[Array, Array]:
@@ -223,9 +233,7 @@ class DiagramStepper:
         self._program.raise_interrupt()
         which = f"block {self._program.blocks[number - 1]!r}" if number else "a block of the diagram"
         why = self._program.error
-        return BlockError(
-            f"stepper: {which} fails at t = {t:.9g}" + (f": {reason_of(why)}" if why else "; sim.run says why")
-        )
+        return BlockError(f"stepper: {which} fails at t = {t:.9g}" + (f": {reason_of(why)}" if why else REMEDY))
 
 
 def those_of(inputs: Sequence[str]) -> str:

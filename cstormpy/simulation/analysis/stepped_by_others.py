@@ -40,6 +40,19 @@ from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, opened, ticks_are_due
 
 
+class AssemblySteppedByOthers(AssemblyWithInputs):
+    """A walk through a diagram that settles states after each step, as there are no events that would do so."""
+
+    def to_close(self) -> list[tuple[Any, slice]]:
+        """Return the blocks whose states are to be settled, and where these stand."""
+        return self.diagram.settling
+
+    @staticmethod
+    def projected(b: Any, t: Any, u: Any, x: Any) -> Any:
+        """Return the state of a block as it is to be after a step."""
+        return b.settled(x)
+
+
 @dataclass(frozen=True)
 class Start:
     """Where steps begin.
@@ -202,7 +215,13 @@ class SteppedByOthers:
 
 
 def stepped_by_others(
-    sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, who: str, walk: type[AssemblyWithInputs] = AssemblyWithInputs
+    sim: Any,
+    bd: Any,
+    inputs: Any,
+    outputs: Any,
+    x: Any,
+    who: str,
+    walk: type[AssemblySteppedByOthers] = AssemblySteppedByOthers,
 ) -> SteppedByOthers:
     """Return a diagram, translated by a kind of walk through it.
 
@@ -244,10 +263,10 @@ def stepped_by_others(
         )
 
 
-def shut_within(diagram: Any, x: Array, end: float) -> Array:
-    """Return a state with loops closed; refuse one that a step has moved too far."""
+def settled_within(diagram: Any, x: Array, end: float) -> Array:
+    """Return a state as it is to be after a step; refuse one that a step has moved too far."""
     try:
-        found: Array = diagram.shut(x)
+        found: Array = diagram.settled(x)
     except InvalidValue as why:
         raise BlockError(f"step: at t = {end:.9g}: {why}; take shorter steps, substeps=") from why
     return found
@@ -325,6 +344,8 @@ def refuse_more_than_samples(
     for detector, block in simstate.crossing_detectors:
         owner = getattr(detector, "block", block)
         if owner in left_out or not getattr(detector, "acts", True):  # at a kink a step ends, which is all
+            continue
+        if getattr(detector, "settles", False):  # which is done after each step instead
             continue
         if not _replaced(owner, moved):
             may_not = "locate" in inspect.signature(type(owner)).parameters

@@ -141,16 +141,20 @@ class Assembly:
             owner_of=self.numbers.owner_of,
         )
 
+    def to_close(self) -> list[tuple[Any, slice]]:
+        """Return the blocks whose loops are to be kept closed, and where their states stand."""
+        return self.diagram.closed
+
     def _closed_states(self) -> tuple[list[Any], list[Any]]:
         """Return the nearest state that closes all loops, and where that fails; nothing where it cannot be traced."""
-        if not self.diagram.closed:
+        if not self.to_close():
             return [], []
         found: list[Any] = [x for _, part in self.diagram.continuous for x in [None] * (part.stop - part.start)]
         for b, part in self.diagram.continuous:
             found[part] = numbers(self.states[b])
         failing, self._failing = self._failing, []
         try:
-            for b, part in self.diagram.closed:
+            for b, part in self.to_close():
                 found[part] = numbers(self._traced(b, self.projected, [], self.states[b]))
             return found, [condition for _, condition in self._failing]
         except (Refused, Untraceable):

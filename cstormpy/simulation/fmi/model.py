@@ -17,6 +17,7 @@ from cstormpy.simulation.analysis.model import AssemblyWithInputs, inputs_of, la
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.stepped_by_others import (
+    AssemblySteppedByOthers,
     declared_events,
     needed_part,
     refuse_more_than_samples,
@@ -68,13 +69,13 @@ class Model:
     header: str
 
 
-class _WithoutPython(AssemblyWithInputs):
+class _WithoutPython(AssemblySteppedByOthers):
     """A walk through a diagram that is to run where no Python can be asked."""
 
     @staticmethod
     def projected(b: Any, t: Any, u: Any, x: Any) -> Any:
-        """Return the nearest state of a block that closes its loops, also where a long step has opened them wide."""
-        return b.projected(x, _CLOSINGS)
+        """Return the state of a block as it is to be, also where a long step has opened its loops wide."""
+        return b.settled(x, _CLOSINGS)
 
 
 def model_of(
@@ -113,8 +114,8 @@ def model_of(
         fill_samples(sampled, program, diagram)
         refuse_other_ticks(program, diagram, what, "cannot be written in C")
     _refuse_unwritten(program, what)
-    if diagram.closed and not program.closes:
-        block, _ = diagram.closed[0]
+    if diagram.settling and not program.closes:
+        block, _ = diagram.settling[0]
         raise DiagramError(f"{what}: block {block.name!r} cannot be written in C: what keeps its loops closed cannot")
     if not program.refresh():
         raise DiagramError(f"{what}: the equations do not hold for the values that the parameters have")

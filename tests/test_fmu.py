@@ -200,7 +200,6 @@ def cart(sim, *more):
     [
         (lambda bd: bd.RELAY(name="relay"), {}, "block 'relay' locates events"),
         (lambda bd: bd.FUNCTION(lambda x: float(hash(str(x)) % 7), name="odd"), {}, "block 'odd' cannot be written"),
-        (lambda bd: bd.INTEGRATOR(max=1.0, name="full"), {}, "block 'full' has limits of its states"),
         (lambda bd: bd.GAIN(2.0, name="two"), {"solver": "RK44"}, "did you mean 'RK4'"),
         (lambda bd: bd.GAIN(2.0, name="two"), {"solver": "DOP853"}, "two estimates"),
         (lambda bd: bd.GAIN(2.0, name="two"), {"parameters": ["x.x0"]}, "has no say"),
@@ -323,8 +322,8 @@ def test_what_no_output_needs_is_left_out(tmp_path, given):
     out = sim.run(alone, T=1.0, solver="RK4", dt=STEP, watch=["plant.q"])
     at = np.searchsorted(out.t, found["time"] - 1e-6)
     np.testing.assert_allclose(found["plant.q[1]"], out.signal("plant.q")[at, 1], rtol=0, atol=1e-12)
-    with pytest.raises(cs.DiagramError, match="'bounded' has limits"):
-        sim.to_fmu(bd, tmp_path / "it.fmu", [given], ["plant.q", "bounded"], binary=False)
+    with pytest.raises(cs.DiagramError, match="'relay' locates events"):
+        sim.to_fmu(bd, tmp_path / "it.fmu", [given], ["plant.q", "relay"], binary=False)
 
 
 def delayed(sim):
@@ -492,6 +491,24 @@ def test_a_unit_keeps_loops_closed(tmp_path, version, solver):
         np.testing.assert_allclose(q, sim.run(bd, T=5.0, solver="RK4", dt=0.05).x[-1, :3], atol=1e-9)
     with pytest.raises(fmpy.fmi1.FMICallException, match="DoStep"):
         fmpy.simulate_fmu(str(unit), stop_time=1.0, start_values={"state plant.crank.q": 1.3})
+
+
+@needs_compiler
+@pytest.mark.parametrize("low", [-0.3, None])
+def test_a_unit_of_a_state_with_limits(tmp_path, low):
+    """It was refused; an infinite limit is written in C too."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    push = bd.CONSTANT(0.0, name="push")
+    full, total = bd.INTEGRATOR(x0=0.0, min=low, max=0.4, gain=1.5, name="full"), bd.INTEGRATOR(name="total")
+    bd.connect(push, full)
+    bd.connect(full, total)
+    stepper = sim.stepper(bd, ["push"], ["full", "total"], substeps=10)
+    unit = sim.to_fmu(bd, tmp_path / "full.fmu", ["push"], ["full", "total"], solver="RK4", step=0.01)
+    found = fmpy.simulate_fmu(str(unit), start_values={"push[0]": 2.0}, stop_time=1.0, output_interval=0.1)
+    y = [stepper.reset(), *(stepper.step([2.0], 0.1) for _ in range(10))]
+    np.testing.assert_allclose(np.transpose([found["full[0]"], found["total[0]"]]), y, rtol=0, atol=1e-12)
+    assert found["full[0]"][-1] == 0.4
 
 
 @needs_compiler

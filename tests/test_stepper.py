@@ -254,9 +254,10 @@ def test_what_only_a_run_handles_is_left_out_where_no_output_needs_it():
         plant, law = bd.HYBRIDDYNAMICS("acrobot", q0=[0.1, 0.2], name="plant"), bd.CONTROLLER("acrobot", "energy")
         bd.connect(plant[0:2], law[0:2])
         bd.connect(law.tau, plant.tau, bd.ZOH(bd.clock(0.1), name="held"))
-        elbow = bd.INDEX([1])
+        elbow, relay = bd.INDEX([1]), bd.RELAY(name="relay")
         bd.connect(plant.q, elbow)
-        bd.connect(elbow, bounded)
+        bd.connect(elbow, relay)
+        bd.connect(relay, bounded)
         alone = sim.blockdiagram()
         torque = alone.CONSTANT([0.0], name="torque")
         wired = alone.HYBRIDDYNAMICS("acrobot", q0=[0.1, 0.2], name="plant")
@@ -268,7 +269,7 @@ def test_what_only_a_run_handles_is_left_out_where_no_output_needs_it():
             for torque in (0.5, -2.0):
                 u = [torque] if ask is steps else [[torque]]
                 np.testing.assert_allclose(part.step(u, 0.1), whole.step(u, 0.1), rtol=1e-13)
-        with pytest.raises(DiagramError, match="'bounded' has limits"):
+        with pytest.raises(DiagramError, match="'relay' locates events"):
             ask(bd, ["plant.tau"], ["plant.q", "bounded"])
 
 

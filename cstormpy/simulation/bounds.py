@@ -80,6 +80,8 @@ class Bound:
     direction = -1.0
     #: Its sides are decided, so that its value counts also right after it has fired.
     decided = True
+    #: Where nobody locates it, the state is put within its bounds after each step.
+    settles = True
 
     def __init__(self, block: Any, entry: int, place: int, simstate: Any = None) -> None:
         self.block, self.entry, self.place = block, entry, place

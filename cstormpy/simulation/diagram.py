@@ -89,8 +89,6 @@ class Diagram:
         self.bounds = Bounds(self.continuous)
         #: Those that keep loops closed, by projection after each step.
         self.closed = [(b, part) for b, part in self.continuous if hasattr(type(b), "closed") and b.closed]
-        #: Those whose states are settled after each step that others take: loops closed, rotation vectors short.
-        self.settling = [(b, part) for b, part in self.continuous if hasattr(type(b), "settles") and b.settles]
         views: dict[Any, list[Any]] = {b: [None] for b, _ in self.continuous}
         self.holds: dict[Any, Hold] = holds_of(bd)
         cells, nothing = {**self.cells, **views}, [None]
@@ -118,7 +116,8 @@ class Diagram:
     def part(self, blocks: Collection[Any]) -> Diagram:
         """Return some of its blocks as a diagram by themselves, with the states of these alone; the rest is shared."""
         found = copy.copy(self)
-        found.__dict__.pop("rates", None)
+        for name in ("rates", "settling"):
+            found.__dict__.pop(name, None)
         found.blocks = {b for b in self.blocks if b in blocks}
         found.order = [each for each in self.order if each[0] in blocks]
         found.outputs = [each for each in self.outputs if each[0] in blocks]
@@ -132,10 +131,13 @@ class Diagram:
         found.views = [(cell, part) for (_, cell), part in zip(kept, parts, strict=True)]
         found.nstates = ends[-1] if ends else 0
         found.bounds = Bounds(found.continuous)
-        for name in ("closed", "settling"):
-            whole = {id(b) for b, _ in getattr(self, name)}
-            setattr(found, name, [(b, part) for b, part in found.continuous if id(b) in whole])
+        found.closed = [(b, part) for b, part in found.continuous if any(b is closed for closed, _ in self.closed)]
         return found
+
+    @cached_property
+    def settling(self) -> list[tuple[Any, slice]]:
+        """Those whose states are settled after a step that no run looks at, and where these stand."""
+        return [(b, part) for b, part in self.continuous if is_bounded(b) or getattr(b, "settles", False)]
 
     @cached_property
     def rates(self) -> list[tuple[Any, ...]]:
@@ -269,10 +271,11 @@ class Diagram:
         return found
 
     def settled(self, x: Array) -> Array:
-        """Return a copy of a state that others have stepped to, with loops closed and rotation vectors short."""
-        found = x.copy()
+        """Return a copy of a state that others have stepped to: within limits, loops closed, rotation vectors short."""
+        found: Array = self.bounds.within(x).copy()
         for block, part in self.settling:
-            found[part] = block.settled(found[part])
+            if not is_bounded(block):
+                found[part] = block.settled(found[part])
         return found
 
     def next_state(self, clock: Any, t: float) -> Array:

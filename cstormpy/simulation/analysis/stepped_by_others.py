@@ -28,6 +28,8 @@ from cstormpy.simulation.analysis.model import (
 from cstormpy.simulation.analysis.parameters import take_up
 from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_ports
 from cstormpy.simulation.bdsim_blocks import is_of
+from cstormpy.simulation.bounds import is_bounded
+from cstormpy.simulation.compiled.equations import equations_of
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
@@ -43,9 +45,18 @@ from cstormpy.simulation.saved_state import SavedState, opened, ticks_are_due
 class AssemblySteppedByOthers(AssemblyWithInputs):
     """A walk through a diagram that settles states after each step, as there are no events that would do so."""
 
+    def rate_rule(self, b: Any) -> str:
+        """Return which of a block's equations gives the rates of its states: where they have limits, within these."""
+        return "bounded_deriv" if is_bounded(b) else "deriv"
+
     def to_close(self) -> list[tuple[Any, slice]]:
         """Return the blocks whose states are to be settled, and where these stand."""
         return self.diagram.settling
+
+    def closing_rule(self, b: Any) -> Callable[..., Any]:
+        """Return what settles the states of a block."""
+        equations = equations_of(b) if is_bounded(b) else None
+        return self.projected if equations is None or equations.bounded is None else equations.bounded
 
     @staticmethod
     def projected(b: Any, t: Any, u: Any, x: Any) -> Any:
@@ -339,7 +350,11 @@ def refuse_more_than_samples(
 ) -> list[tuple[float, Clock]]:
     """Refuse events that do something, and jumps of sources; return when sampled blocks jump, and by which clock."""
     for bound in diagram.bounds:
-        _refuse(who, bound.block.name, "has limits of its states", "limits of states")
+        equations = equations_of(bound.block)
+        if (
+            equations is None or equations.bounded_deriv is None
+        ):  # a class derived from INTEGRATOR, with rates of its own
+            _refuse(who, bound.block.name, "has limits of its states", "limits of states of such blocks")
     left_out = set(diagram.bd.blocklist) - diagram.blocks
     for detector, block in simstate.crossing_detectors:
         owner = getattr(detector, "block", block)

@@ -141,9 +141,17 @@ class Assembly:
             owner_of=self.numbers.owner_of,
         )
 
+    def rate_rule(self, b: Any) -> str:
+        """Return which of a block's equations gives the rates of its states."""
+        return "deriv"
+
     def to_close(self) -> list[tuple[Any, slice]]:
         """Return the blocks whose loops are to be kept closed, and where their states stand."""
         return self.diagram.closed
+
+    def closing_rule(self, b: Any) -> Callable[..., Any]:
+        """Return what finds the states of a block that closes its loops."""
+        return self.projected
 
     def _closed_states(self) -> tuple[list[Any], list[Any]]:
         """Return the nearest state that closes all loops, and where that fails; nothing where it cannot be traced."""
@@ -155,7 +163,7 @@ class Assembly:
         failing, self._failing = self._failing, []
         try:
             for b, part in self.to_close():
-                found[part] = numbers(self._traced(b, self.projected, [], self.states[b]))
+                found[part] = numbers(self._traced(b, self.closing_rule(b), [], self.states[b]))
             return found, [condition for _, condition in self._failing]
         except (Refused, Untraceable):
             return [], []
@@ -252,7 +260,7 @@ class Assembly:
         return shaped_as(now, values)
 
     def _rates(self, b: Any, part: slice) -> None:
-        value = self._asked(b, "deriv", self._inputs(b), self.states[b], [np.zeros(b.nstates)], whole=True)[0]
+        value = self._asked(b, self.rate_rule(b), self._inputs(b), self.states[b], [np.zeros(b.nstates)], whole=True)[0]
         self.rates[part] = numbers(value)
         self.legend.append(f"xd[{part.start}] to xd[{part.stop - 1}]: {b.name!r}")
 

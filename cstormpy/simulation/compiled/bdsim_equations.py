@@ -16,7 +16,17 @@ from cstormpy.graph import Node
 from cstormpy.graph.linear_algebra import is_singular
 from cstormpy.simulation.bdsim_blocks import linear_outputs, side_by_side
 from cstormpy.simulation.bounds import bounds_of, is_bounded, side_of
-from cstormpy.simulation.compiled.equations import deriv, fails, guard, next_state, output, own_method, passes_on
+from cstormpy.simulation.compiled.equations import (
+    bounded,
+    bounded_deriv,
+    deriv,
+    fails,
+    guard,
+    next_state,
+    output,
+    own_method,
+    passes_on,
+)
 from cstormpy.simulation.compiled.symbolic_math import with_symbolic_math
 from cstormpy.simulation.compiled.untranslated import Untraceable
 from cstormpy.trajectory.basis import evaluate_symbolic
@@ -303,6 +313,17 @@ _BOUNDS = {
 def _integrator_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
     rate = b.gain * np.ravel(u[0])
     return rate if b.bounded is None else np.where(b.side == 0.0, rate, 0.0)
+
+
+@bounded_deriv("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
+def _bounded_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
+    rate = b.gain * np.ravel(u[0])
+    return np.where(((x >= b.high) & (rate > 0.0)) | ((x <= b.low) & (rate < 0.0)), 0.0, rate)
+
+
+@bounded("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
+def _within_bounds(b: Any, t: Any, u: Signals, x: Any) -> Any:
+    return np.minimum(np.maximum(x, b.low), b.high)
 
 
 @guard("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)

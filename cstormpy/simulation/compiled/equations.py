@@ -41,6 +41,9 @@ class Equations(NamedTuple):
         `of_states`.
     fails : function of (twin, t, u, x), or None
         Where it holds, the block's own method raises, and is to be asked so that it does.
+    bounded_deriv, bounded : function of (twin, t, u, x), or None
+        Of states with limits, where nobody locates when they reach and leave them: the rates of the states, none of
+        which points out of a limit that is reached; and the states after a step, within their limits.
     numbers : mapping of str to function of the block
         Attributes of the twin that are numbers, of whatever type they are in the block, and how each is read; the
         others are symbols where they are floats or arrays of floats.
@@ -51,10 +54,13 @@ class Equations(NamedTuple):
     next: Rule | None = None
     guard: Rule | None = None
     fails: Rule | None = None
+    bounded_deriv: Rule | None = None
+    bounded: Rule | None = None
     numbers: Mapping[str, Reader] = MappingProxyType({})
 
 
-_rules: dict[str, dict[str, Rule]] = {name: {} for name in ("output", "deriv", "next", "guard", "fails")}
+_METHODS = ("output", "deriv", "next", "guard", "fails", "bounded_deriv", "bounded")
+_rules: dict[str, dict[str, Rule]] = {name: {} for name in _METHODS}
 _numbers: dict[str, dict[str, Reader]] = {}
 _passing: dict[str, tuple[str, ...]] = {}
 
@@ -81,8 +87,8 @@ def _register(method: str, *classes: str, numbers: Iterable[str] = (), **readers
 
 
 #: Register the outputs of classes, the rates of their states, the states of sampled ones after a tick, what their
-#: zero-crossing detectors watch, and where their method ``output`` raises.
-output, deriv, next_state, guard, fails = (partial(_register, name) for name in _rules)
+#: zero-crossing detectors watch, where their method ``output`` raises, and what their limits do.
+output, deriv, next_state, guard, fails, bounded_deriv, bounded = (partial(_register, name) for name in _METHODS)
 
 
 def own_method(*classes: str, numbers: Iterable[str] = (), **readers: Reader) -> None:
@@ -126,8 +132,9 @@ def equations_of(block: Any) -> Equations | None:
     numbers = {}
     for base in reversed(kind.__mro__):
         numbers.update(_numbers.get(class_name(base), {}))
-    failing = _rule(kind, "fails", computes="output")
-    return Equations(**found, guard=watched or _quantity, fails=failing, numbers=numbers)
+    more = {"fails": "output", "bounded_deriv": "deriv", "bounded": "deriv"}
+    found |= {name: _rule(kind, name, computes) for name, computes in more.items()}
+    return Equations(**found, guard=watched or _quantity, numbers=numbers)
 
 
 def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:

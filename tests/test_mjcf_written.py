@@ -11,6 +11,7 @@ from random_mechanisms import random_joint, random_pose, random_rotation, rebuil
 
 from cstormpy.errors import InvalidValue
 from cstormpy.mechanism import (
+    Composite,
     Constraint,
     Coupling,
     Fixed,
@@ -272,6 +273,7 @@ class TestWriting:
             (Screw((0, 0, 1), 0.1, name="nut"), "joint 'nut': is a screw joint; MuJoCo has hinges"),
             (Spherical(damping=(0.1, 0.2, 0.3), name="ball"), "joint 'ball': damping: MuJoCo has one number for all"),
             (Spherical(stiffness=1.0, rest=(0.1, 0, 0), name="ball"), "joint 'ball': rest: MuJoCo has springs"),
+            (Composite([Revolute((0, 0, 1))] * 7, name="snake"), "joint 'snake': has 7 coordinates, of which a body"),
             (Free(point=(1, 0, 0), damping=0.1, name="root"), "joint 'root': point: MuJoCo has dampers"),
         ],
     )
@@ -284,7 +286,10 @@ class TestWriting:
         (upper, fore), hinge = arm.links, Revolute((0, 0, 1))
         light = [Link("light", None, hinge, shapes=[Shape("sphere", 0.1)]), Link("b", "light", hinge, None, 1.0)]
         rotor = Link("rotor", "base", hinge, None, 0.0, (0, 0, 0), (1, 1, 1))
+        snake = [Link(f"s{k}", f"s{k - 1}" if k else None, hinge, (1, 0, 0)) for k in range(8)]
+        snake[-1] = snake[-1].replace(mass=1.0)
         cases = [
+            (Mechanism(snake), "link 's5': MuJoCo has no bodies that move"),  # of which the others pass on six
             (Mechanism([fore.replace(name="world", parent=None)]), "link 'world': the name means the base"),
             (Mechanism(light), r"link 'light': MuJoCo has no bodies that move.*'light\.mass': 1e-6"),
             (Mechanism([Link("base", mass=1.0), rotor]), "link 'rotor': MuJoCo has no bodies that move"),

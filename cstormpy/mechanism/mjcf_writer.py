@@ -32,6 +32,9 @@ WORLD = "world"
 
 _BALLS = ("ball", "free")
 _ENDS = {"position": "connect", "pin": "connect", "pose": "weld", "planar": "weld"}
+_MOST = 6
+"""Coordinates that a body of MuJoCo may have."""
+
 _OPEN = 1e10
 """An open side of a range, MuJoCo's largest number."""
 
@@ -125,7 +128,7 @@ def _bodies(mech: Mechanism) -> list[_Body]:
             light.append(link.name)
         elif not body.parts or _has_mass(link, carried):
             found.append(body)
-        elif len(on_it) == 1 and link.name not in ends and not link.shapes and not _turns_freely(body):
+        elif _can_pass_on(body, on_it) and link.name not in ends:
             waiting[link.name] = body
         else:
             light.append(link.name)
@@ -181,8 +184,11 @@ def _has_mass(link: Link, carried: dict[str | None, list[Link]]) -> bool:
     return False
 
 
-def _turns_freely(body: _Body) -> bool:
-    return any(part.kind in _BALLS for part in body.parts)
+def _can_pass_on(body: _Body, on_it: list[Link]) -> bool:
+    """Tell whether the joints of a body may be those of what stands on it."""
+    count = sum(len(part.coordinates) for part in body.parts)
+    alone = len(on_it) == 1 and not body.link.shapes and not any(part.kind in _BALLS for part in body.parts)
+    return alone and count + on_it[0].joint.dof <= _MOST
 
 
 def _in_depth(bodies: list[_Body]) -> Iterator[tuple[int, _Body | None]]:
@@ -250,6 +256,10 @@ def _parts(link: Link, on_base: bool) -> list[_Part]:
     kinds = joint.in_mjcf
     if kinds is None:
         raise InvalidValue(f"joint {name!r}: is a {joint.kind} joint; MuJoCo has hinges, slides, balls and free joints")
+    if joint.dof > _MOST:
+        raise InvalidValue(
+            f"joint {name!r}: has {joint.dof} coordinates, of which a body of MuJoCo has at most {_MOST}"
+        )
     if kinds == ("free",) and not on_base:
         raise InvalidValue(f"joint {name!r}: is free on another link; MuJoCo has free joints on the base alone")
     if kinds[:1] in (("ball",), ("free",)):

@@ -39,6 +39,8 @@ _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.
 _AHEAD, _HALVES, _AROUND = 4.0, 20, 40
+#: The least part of a state whose halves are still more than its rounding, after so many.
+_RESOLVED = 8.0 * np.finfo(float).eps * 2.0**_HALVES
 #: Of more states than this no matrix of derivatives is made to see whether a diagram is stiff.
 _STIFF_STATES = 200
 
@@ -347,9 +349,11 @@ class Diagram:
 
     def jumping(self, t: float, x: Array, h: float, atol: float) -> str:
         """Return the output that jumps to and fro within some steps of length h, empty if none does."""
-        rate = self.derivative(t, x)
-        around = atol * np.eye(len(x))[:_AROUND]  # a run may stay so near to a switch that it is not seen ahead
-        for start, ahead, change in ((x, _AHEAD * h, _AHEAD * h * rate), *((x - e, 0.0, 2.0 * e) for e in around)):
+        coming, resolved = _AHEAD * h * self.derivative(t, x), _RESOLVED * np.abs(x)
+        coming = np.where(np.abs(coming) > resolved, coming, 0.0)  # rounding of a state of size jumps too
+        # a run may stay so near to a switch that it is not seen ahead
+        around = np.diag(np.maximum(atol, resolved))[:_AROUND]
+        for start, ahead, change in ((x, _AHEAD * h, coming), *((x - e, 0.0, 2.0 * e) for e in around)):
             if most := self._jumping(t, start, ahead, change):
                 return most
         return ""

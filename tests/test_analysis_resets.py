@@ -163,6 +163,38 @@ def test_numbers_that_a_handler_sets_are_those_of_its_run_alone(sim, changed, wa
     ]
 
 
+def emptied(sim, then=None, **numbers):
+    """Return an arm whose forearm loses its load at a time, and to which something is done later."""
+    bd, mech = sim.blockdiagram(), cs.library.planar_2r().with_parameters({"forearm.mass": 2.0, **numbers})
+    plant, time = bd.HYBRIDDYNAMICS(mech, q0=[-1.2, 0.3], name="plant"), bd.TIME()
+    bd.connect(bd.CONSTANT([3.0, 0.5], name="tau"), plant.tau)
+    acts = {"drop": (0.2, lambda x: plant.set_param("forearm.mass", 0.3)), "then": (0.5, then)}
+    for name, (when, act) in acts.items():
+        if act is not None:
+            left = bd.SUM("+-")
+            bd.connect(time, left[0])
+            bd.connect(bd.CONSTANT(when, name=f"{name} at"), left[1])
+            bd.connect(left, bd.EVENT("^", lambda block, states, act=act: act(states[plant]), name=name))
+    return bd
+
+
+@pytest.mark.parametrize("name", ["plant.forearm.mass", "plant.forearm.com[0]", "plant.forearm.pose.x"])
+def test_a_load_that_a_handler_drops_stays_dropped_at_the_next_event(sim, name):
+    """It was put back there, by who asked how that event follows the numbers of the mechanism."""
+
+    def brake(x):
+        x[2] *= 0.9
+
+    bd = emptied(sim, brake)
+    whole, options = sim.run(emptied(sim, brake), T=1.0, **FINE), {"T": 1.0, **FINE}
+    for _ in range(2):
+        found = sim.gradient(bd, "plant.shoulder.q", [name, "tau.value[0]"], **options)
+        assert found.cost == pytest.approx(whole.x[-1, 0], abs=1e-9)
+        assert bd["plant"].mech.link("forearm").mass == 2.0
+    differences = by_differences(sim, bd, "plant.shoulder.q", ["tau.value[0]"], **options)[1]
+    assert found.gradient[1] == pytest.approx(differences[0], abs=1e-6)
+
+
 def test_a_stroke_on_a_mechanism_follows_its_numbers(sim):
     """A stop at the elbow, which turns round how fast the forearm is by an impulse between the links."""
     bd, mech = sim.blockdiagram(), cs.library.acrobot()

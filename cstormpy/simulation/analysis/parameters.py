@@ -359,11 +359,14 @@ class Parameters:
     @contextlib.contextmanager
     def kept(self) -> Iterator[Array]:
         """Give the present values, and set them again at the end."""
-        before = self.get()
-        try:
-            yield before
-        finally:
-            self.set(before)
+        with contextlib.ExitStack() as mechanisms:
+            for numbers in {id(m): m for m in self._mechanisms.values()}.values():
+                mechanisms.enter_context(numbers.present())
+            before = self.get()
+            try:
+                yield before
+            finally:
+                self.set(before)
 
     @contextlib.contextmanager
     def moved(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ from typing import Any
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.components import Component, Inertia, Shift, Term, Wrench, components, find
 from cstormpy.mechanism import Mechanism
-from cstormpy.mechanism.component_values import component_value, with_components
+from cstormpy.mechanism.component_values import component_value, is_twist, with_components
 from cstormpy.simulation.palette import quiet
 
 #: Terms of a joint that are not negative, or positive.
@@ -121,6 +121,12 @@ class MechanismNumbers:
         finally:
             self._own, self._given, self._first, self.values = before
             self._give(now)
+
+    def value_now(self, name: str) -> float:
+        """Return a number as the blocks have it now; of what moves a pose, what was given last."""
+        if self.blocks[0].mech is self._given[0] or is_twist(self._own[0], name):
+            return self.values[name]
+        return component_value(self.blocks[0].mech, name)
 
     def set(self, values: Mapping[str, float], lenient: bool) -> None:
         """Give the blocks a mechanism with other numbers; with `lenient` one may have inertias that no body has."""

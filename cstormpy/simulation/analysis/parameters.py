@@ -230,7 +230,7 @@ class Parameters:
                 out.append(self._samples[e.name] if isinstance(e.state, str) else self._states[e.state])
                 continue
             if e.mechanism is not None:
-                out.append(e.mechanism.values[e.attribute])
+                out.append(e.mechanism.value_now(e.attribute))
                 continue
             value = self._read(e.block, e.attribute, e.name)
             out.append(float(value if e.index is None else value[e.index]))

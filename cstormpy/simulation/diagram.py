@@ -297,7 +297,7 @@ class Diagram:
             return BlockError(f"the diagram failed at t = {t:.9g}: {type(error).__name__}: {error}")
         if isinstance(error, DiagramError):
             return error
-        reason = f"{reason_of(error)}{line_of_user(error)}{_hint(b, what)}"
+        reason = f"{reason_of(error)}{line_of_user(error)}{_hint(b, what, error)}"
         given = ", ".join(
             f"{input_name_short(b, i)} = {_short(s.value)} from {self.source_of(b, i)}"
             for i, s in enumerate(b._inport_slots)
@@ -451,8 +451,13 @@ _CALLED = {
 """Which method of a block gives what, and its arguments."""
 
 
-def _hint(b: Any, what: str) -> str:
-    """Return what helps where a block fails at an input that is not there yet, or of a width it was not made for."""
+def _hint(b: Any, what: str, error: Exception) -> str:
+    """Return what helps where a block fails at an input that is not there yet, or of a width it was not made for.
+
+    Or where a handler looks for the states of a block by its name.
+    """
+    if what == "event handler" and isinstance(error, KeyError) and str(error.args[0]) in b.bd.blocknames:
+        return f"; states are those of blocks, not of names: states[bd[{error.args[0]!r}]]"
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not _takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"

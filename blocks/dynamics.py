@@ -21,7 +21,7 @@ from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.degrees import say_degrees
-from cstormpy.loops.assembly import refuse_of_vectors, shut
+from cstormpy.loops.assembly import independent_rows, refuse_of_vectors, shut
 from cstormpy.loops.linearisation import independent_joints, tangent
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.trajectory.checks import finite_array
@@ -79,11 +79,12 @@ class HybridDynamics(Changing, ContinuousBlock):
     which is logged, takes the shorter one of the same rotation, and its rate, as the new state.
 
     A mechanism with loops begins in a closed state: ``q0`` and ``qd0`` as :meth:`Mechanism.project
-    <cstormpy.Mechanism.project>` finds them, without ``q0`` the closed posture nearest to zeros. What the integration
-    lets the loops drift apart is taken away after each step by projection, where our own ``Simulation`` runs the
-    diagram; on a plain ``bdsim.BDSim()`` it remains, and grows with the square of the time: at ``rtol=1e-6`` the pin
-    of a four-bar that turns once a second is open by 0.04 mm after 1 s and by 6 mm after 10 s, at bdsim's own 1e-3 by
-    2 cm after 1 s (``python tests/benchmarks/loop_drift.py``).
+    <cstormpy.Mechanism.project>` finds them, without ``q0`` the closed posture nearest to zeros;
+    ``sim.run(bd, start={"plant.crank.q": 1.3})`` keeps the joints that it names, and the others follow. What the
+    integration lets the loops drift apart is taken away after each step by projection, where our own ``Simulation``
+    runs the diagram; on a plain ``bdsim.BDSim()`` it remains, and grows with the square of the time: at ``rtol=1e-6``
+    the pin of a four-bar that turns once a second is open by 0.04 mm after 1 s and by 6 mm after 10 s, at bdsim's own
+    1e-3 by 2 cm after 1 s (``python tests/benchmarks/loop_drift.py``).
 
     The states are named ``<block>.<joint>.q`` and ``<block>.<joint>.qd``. Tunable are ``q0`` and ``qd0``, which take
     effect when a run starts, and ``gravity`` and ``mech``, which take effect at once: another mechanism of the same
@@ -255,6 +256,17 @@ class HybridDynamics(Changing, ContinuousBlock):
         """Return a state by rotation vectors of at most about half a turn, with all loops closed; symbols will do."""
         x = recentred(self._mech, x) if self._mech.ball_starts else x
         return self.projected(x, steps) if self._mech.loops else x
+
+    def following(self, x: Array, given: NDArray[np.bool_]) -> Array:
+        """Return a state that closes all loops, in which the joints keep theirs of which something is given.
+
+        Where these are more than the loops leave free it is the nearest one.
+        """
+        n = self._n
+        held = np.flatnonzero(given[:n] | given[n:])
+        if len(held) > n - len(independent_rows(self._mech)):
+            return self.projected(x)
+        return np.concatenate(self._mech.project(x[:n], x[n:], hold=[self._mech.names[k] for k in held]))
 
     def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
         """Return which states are independent where loops are closed, and the matrix by which all follow them."""

@@ -131,3 +131,42 @@ def test_a_gradient_goes_through_a_closed_plant():
     np.testing.assert_allclose(found.gradient, (ends[1] - ends[0]) / 2e-4, rtol=1e-6)
     with pytest.raises(cs.InvalidValue, match=r"plant\.crank\.q is a state of a mechanism with loops"):
         sim.gradient(bd, "plant.crank.q", ["plant.crank.q"], T=0.1)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_run_that_begins_elsewhere_begins_closed_with_the_joints_that_are_named(engine):
+    """It began open, by as much as the joint was moved, and jumped at its first step to the nearest posture."""
+    mech = cs.library.five_bar()
+    names = ["plant." + name + kind for kind in (".q", ".qd") for name in mech.names]
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=mech.project(STARTS["five_bar"])[0], name="plant")
+    bd.connect(bd.CONSTANT(np.zeros(len(mech.actuated))), plant.tau)
+    moved = {names[0]: plant.q0[0] - 0.3, names[4]: 0.5}
+    out = sim.run(bd, T=0.02, start=moved)
+    assert np.abs(mech.closure(out.x[:, :4])).max() < 1e-9
+    assert out.x[0, 0] == moved[names[0]] and abs(out.x[0, 4] - 0.5) < 1e-9
+    rate = mech.closure_jacobian(out.x[0, :4]) @ out.x[0, 4:]
+    assert np.abs(rate).max() < 1e-9 and abs(out.x[0, 5:]).max() > 0.05
+    np.testing.assert_array_equal(sim.run(bd, T=0.01, start=out.x[0]).x[0], out.x[0])  # what is closed stays
+
+    open_by_little = out.x[0] + np.array([0.0, 0.01, *np.zeros(6)])
+    for start in (open_by_little, dict(zip(names, open_by_little, strict=True)), {"plant": open_by_little}):
+        begun = sim.run(bd, T=0.01, start=start).x[0]
+        np.testing.assert_allclose(begun, np.concatenate(mech.project(*np.split(open_by_little, 2))), atol=1e-9)
+    with pytest.raises(cs.InvalidValue, match=r"start: block 'plant': loop .* cannot be closed"):
+        sim.run(bd, T=0.01, start={names[0]: 3.1, names[2]: 0.0})
+    assert abs(sim.linearize(bd, moved).x[0] - moved[names[0]]) < 1e-12
+    found = sim.sweep(bd, {names[0]: [1.8, 1.9]}, lambda out: out.x[0, 0], T=0.01, progress=False)
+    np.testing.assert_allclose(found.value, [1.8, 1.9], atol=1e-12)
+
+
+def test_a_stepper_is_reset_to_a_closed_state_with_the_joints_that_are_named():
+    mech = cs.library.four_bar()
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=mech.project(STARTS["four_bar"])[0], name="plant")
+    bd.connect(bd.CONSTANT([0.0], name="torque"), plant.tau)
+    stepper = sim.stepper(bd, inputs=["torque"], outputs=["plant.q"])
+    stepper.reset({"plant.crank.q": 1.3})
+    np.testing.assert_allclose(stepper.x[:3], mech.project([1.3, 0.0, 1.5], hold=["crank"])[0], atol=1e-9)

@@ -444,6 +444,7 @@ BAD = [
     (("hand", GOOD), {}, UnknownName, "link 'hand'"),
     ((9, GOOD), {}, InvalidValue, "from 0 to 6"),
     (("link7", np.eye(3)), {}, ShapeError, "pose: expected shape (4, 4) or (N, 4, 4), got (3, 3)"),
+    (("link7", (0.1, 0.2, 0.3)), {"mask": "position"}, ShapeError, "got (3,); a point is that of a pose: np.eye(4)"),
     (("link7", np.zeros((2, 2, 4, 4))), {}, ShapeError, "pose"),
     (("link7", 2 * np.eye(4)), {}, InvalidValue, "pose: expected the last row"),
     (("link7", np.stack([GOOD, np.diag([1, 1, 2, 1])])), {}, InvalidValue, "pose[1]: expected a rotation"),

@@ -194,3 +194,27 @@ def test_a_mechanism_without_joints_to_move_is_in_balance():
     arm = Mechanism([Link("arm", joint=Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0))])
     found = arm.trim([0.3], hold="arm")
     assert_close(found.tau, [9.81 * 0.5 * np.cos(0.3)], 1e-12)
+
+
+def heavier(mech, factor):
+    """A mechanism all of whose links have so many times their mass."""
+    return mech.replace(links=[a.replace(mass=factor * a.mass, inertia=factor * a.inertia) for a in mech.links])
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e4, 1e8])
+def test_a_heavy_mechanism_is_trimmed_to_what_rounding_leaves_of_its_loads(factor):
+    """An excavator of some tons had "torque left over -1.77e-09": rounding of 1e5 N m, more than the tolerance."""
+    mech = heavier(library.four_bar(), factor)
+    for crank in np.linspace(0.3, 2.2, 9):
+        q, tau = mech.trim(mech.project([crank, 0.0, 1.5], hold=["crank"])[0], hold=["crank"])
+        around = [mech.project(q + np.array([d, 0, 0]), hold=["crank"])[0] for d in (1e-5, -1e-5)]
+        work = np.subtract(*[mech.energy(x, np.zeros(3))[1] for x in around]) / 2e-5  # virtual work
+        assert_close(tau[0], work, 1e-8 * factor)
+    q, tau = heavier(library.acrobot(), factor).trim([1.0, 1.2], hold=["elbow"])
+    assert_close(q, library.acrobot().trim([1.0, 1.2], hold=["elbow"]).q, 1e-9)
+
+
+def test_an_equilibrium_that_is_none_is_refused_however_heavy():
+    heavy = heavier(library.four_bar().with_drive(actuated=[]), 1e8)
+    with pytest.raises(InvalidValue, match=r"no equilibrium near.*left over in 'crank'"):
+        heavy.trim(heavy.project([1.0, 0.0, 1.5], hold=["crank"])[0], hold=["crank"])

@@ -109,6 +109,11 @@ WRONG = {
     "a negative limit": (lambda: arm(limits={"velocity": -1}), InvalidValue, "velocity limit of joint"),
     "limits of a wrong kind": (lambda: arm(limits={"torqe": 3}), UnknownName, "did you mean 'torque'"),
     "limits of a wrong joint": (lambda: arm(limits={"torque": {"elbo": 3}}), UnknownName, "did you mean 'elbow'"),
+    "a limit of a motor that is none": (
+        lambda: acrobot(limits={"torque": {"shoulder": 3.0}}),
+        InvalidValue,
+        "torque limit of joint 'shoulder': it has no motor, .* joints with a motor: 'elbow'",
+    ),
     "limits that are text": (lambda: arm(limits="none"), UnknownName, "limits 'none'"),
     "NaN as a limit": (
         lambda: arm(limits={"torque": math.nan}),

@@ -10,6 +10,7 @@ from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
 from own_laws import ACROBOT, placed, ways
 from test_compiled import simulation
 
+from cstormpy.errors import UnknownName
 from cstormpy.graph.choices import choose
 from cstormpy.mechanism import library
 
@@ -236,3 +237,22 @@ def test_the_way_of_each_block_is_explained():
     assert lines["wave"].endswith("output: traced") and "output: traced" in lines["shaped"]
     assert "deriv: asked in Python, as it cannot be traced: it asks for more than 64 truths" in lines["lag"]
     assert "test_own_blocks.py" in lines["lag"]
+
+
+def test_who_sets_a_number_of_an_own_block_as_a_parameter_is_told_to_set_the_attribute():
+    class Leak(FunctionBlock):
+        nin, nout = 1, 1
+
+        def __init__(self, factor, **blockargs):
+            super().__init__(**blockargs)
+            self.factor = factor
+
+        def output(self, t, u, x):
+            return [self.factor * u[0]]
+
+    bd = simulation("interpreted").blockdiagram()
+    leak = Leak(2.0, name="leak", bd=bd)
+    with pytest.raises(UnknownName, match=r"'factor' is no tunable one; set it by .*\.factor = "):
+        leak.set_param("factor", 3.0)
+    with pytest.raises(UnknownName, match=r"parameter 'facto' does not exist"):
+        leak.set_param("facto", 3.0)

@@ -486,3 +486,15 @@ def test_a_signal_without_elements_is_switched(kind, engine):
     bd.connect(block, bd.NULL())
     ramp(bd)
     assert sim.run(bd, T=0.1, watch=["it"]).signal("it").shape[1:] == (0,)
+
+
+@pytest.mark.parametrize(("key", "said"), [("level", "states[bd['level']]"), ("other", "")])
+def test_a_handler_that_looks_for_states_by_a_name_is_told_how(key, said):
+    sim = cs.Simulation(progress=False, live=False)
+    bd = sim.blockdiagram()
+    level = bd.INTEGRATOR(-0.1, name="level")
+    bd.connect(bd.CONSTANT(1.0), level)
+    bd.connect(level, bd.EVENT("^", lambda block, states: states[key].fill(0.0), name="event"))
+    out = sim.run(bd, T=0.2)
+    assert out.status == "failed" and f"KeyError: '{key}'" in out.message
+    assert ("not of names" in out.message) == bool(said) and said in out.message

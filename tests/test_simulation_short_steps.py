@@ -113,6 +113,35 @@ def test_a_stiff_state_that_would_hold_up_an_explicit_solver_for_ever_ends_the_r
     assert sim.run(bd, T=1.0, solver="BDF").status == "finished"
 
 
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
+@pytest.mark.parametrize("rest", [1.0, 3e7])
+def test_a_stiff_state_of_any_size_is_not_taken_for_a_switch(engine, rest):
+    """Of a pressure in Pa that came to rest it was said that it jumps to and fro: by its last digit, within 1e-9."""
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    pressure, valve = bd.INTEGRATOR(x0=0.5 * rest, name="pressure"), bd.GAIN(1e9, name="valve")
+    lacking = bd.SUM("+-", name="lacking")
+    bd.connect(bd.CONSTANT(rest), lacking[0])
+    bd.connect(pressure, lacking[1])
+    bd.connect(lacking, valve)
+    bd.connect(valve, pressure)
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and "state 'pressure" in out.message and "'Radau' or 'BDF'" in out.message
+
+
+@pytest.mark.parametrize("engine", [pytest.param("interpreted", marks=pytest.mark.slow), "compiled"])
+@pytest.mark.parametrize("size", [1e-3, 1e7])
+def test_a_switch_is_named_whatever_the_size_of_what_it_switches(engine, size):
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    pressure = bd.INTEGRATOR(x0=1.001 * size, name="pressure")
+    valve = bd.FUNCTION(lambda p: -10.0 * size if p > size else 10.0 * size, name="valve")
+    bd.connect(pressure, valve)
+    bd.connect(valve, pressure)
+    out = sim.run(bd, T=1e4, rtol=1e-9)
+    assert out.status == "failed" and "'valve' (FUNCTION) jumps to and fro" in out.message
+
+
 @pytest.mark.slow
 def test_a_fast_swing_is_not_stiff(sim):
     """Its steps are short since it is followed; no other solver would take longer ones."""

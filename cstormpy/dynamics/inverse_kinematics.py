@@ -86,7 +86,8 @@ def inverse_kinematics(
     `prepare` makes the frame that is to be brought there: `tip_of`, or what knows of loops.
     """
     tip = prepare(mech, link, tool, mask, flag(limits, "limits"), length, tolerance)
-    targets = real_array(pose, "pose", (4, 4), ("N", 4, 4))
+    hint = "a point is that of a pose: np.eye(4) with it in the last column, and mask='position'"
+    targets = real_array(pose, "pose", (4, 4), ("N", 4, 4), hint=hint)
     single = targets.ndim == 2
     rows = lie.check_pose(targets, name="pose").reshape(-1, 4, 4)
     first = _first(mech, q0, len(rows), single, flag(path, "path"))

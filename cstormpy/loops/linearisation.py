@@ -36,7 +36,7 @@ from cstormpy.loops.projection import project, row_scales
 from cstormpy.loops.redundancy import matrix_rank, pseudoinverse
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.sensitivity.hybrid import hybrid_sensitivity
-from cstormpy.sensitivity.linearisation import Equilibrium, Linearization, linearize, search_for, trim
+from cstormpy.sensitivity.linearisation import ROUNDING, Equilibrium, Linearization, linearize, search_for, trim
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
@@ -249,8 +249,11 @@ def closed_trim(
 
 def _closed_search(
     mech: Linkage, guess: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
-) -> tuple[Array, Array]:
-    """Return a closed posture whose loads in `rows` are as wanted, and the loads; joints and multipliers are found."""
+) -> tuple[Array, Array, Array]:
+    """Return a closed posture whose loads in `rows` are as wanted, the loads, and their rounding, as `search_for` does.
+
+    Joints and multipliers are found.
+    """
     n, still = mech.n, np.zeros(mech.n)
     held = [name for name, moves in zip(mech.names, free, strict=True) if not moves]
     q, _ = project(mech, guess, None, held)
@@ -271,5 +274,6 @@ def _closed_search(
     closing = np.abs(start.A[0] * coordinate_scales(mech)).max(axis=1)
     closing = np.where(closing > 0.0, closing, 1.0)
     moving = np.append(free, np.ones(m, dtype=bool))
-    x, load = search_for(mech, ask, np.concatenate([q, np.zeros(m)]), moving, rows, closing, start.holonomic)
-    return x[:n], load
+    x, load, rounding = search_for(mech, ask, np.concatenate([q, np.zeros(m)]), moving, rows, closing, start.holonomic)
+    shares = np.abs(closure_of(mech, x[None, :n]).A[0].T) @ np.abs(x[n:])  # what the forces of the loops add up to
+    return x[:n], load, np.maximum(rounding, ROUNDING * shares)

@@ -40,6 +40,16 @@ def component_value(mech: Mechanism, name: str) -> float:
     return 0.0 if parameter.endswith(_POSES) else float(value[index])
 
 
+def is_twist(mech: Mechanism, name: str) -> bool:
+    """Tell whether a component is by how much a pose is moved, which begins at 0 of any.
+
+    >>> from cstormpy.mechanism import library
+    >>> [is_twist(library.acrobot(), name) for name in ("forearm.pose.x", "forearm.mass")]
+    [True, False]
+    """
+    return _split(mech, name)[0].endswith(_POSES)
+
+
 def with_components(mech: Mechanism, values: Mapping[str, float], *, allow_impossible: bool = False) -> Mechanism:
     """Return the mechanism with some components changed, and the others as they are.
 

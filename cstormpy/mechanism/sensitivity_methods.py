@@ -317,7 +317,8 @@ class SensitivityMethods(Methods):
         hold : iterable of str
             Joints that keep the position of the guess.
         tolerance : float
-            The largest torque that may be left over in a joint [N m or N].
+            The largest torque that may be left over in a joint [N m or N]; of a heavy mechanism more, as much as
+            rounding leaves of its loads.
         wrench
             What acts on the links from outside, the same in each posture; see `Mechanism`.
 

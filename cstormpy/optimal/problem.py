@@ -136,9 +136,10 @@ class Problem(metaclass=ArgumentNames):
         beyond are moved to the ends, which leaves the splines as they are.
     transcription : {"auto", "inverse", "freedoms", "shooting"}
         *inverse*: every joint on a spline, and the torque of a joint without motor is zero.
-        *freedoms*: of a mechanism with loops as many joints on splines as it has freedoms, motors first; the others
-        follow from the posture at the start, and the motion keeps away from singular postures. The ends say what
-        holds of the joints on splines alone, and all freedoms have motors.
+        *freedoms*: of a mechanism with loops as many joints on splines as it has freedoms, those that determine the
+        others best at the start, motors before others that do as well; the others follow from the posture there, and
+        the motion keeps away from singular postures. The ends say what holds of the joints on splines alone, and all
+        freedoms have motors.
         *shooting*: see `mech`. "auto" shoots where a joint has no motor, and there are no loops.
     samples : int or sequence of floats
         Inverse: how many phases, both ends included, or which, at which limits are asked first; where they are

@@ -71,6 +71,7 @@ def read_knots(given: Any, points: Any, degree: Any) -> Array:
 
 def read_limits(mech: Mechanism, limits: Any, on_splines: NDArray[np.bool_]) -> list[JointLimit]:
     """Return limits of joints: those of the mechanism, those given, or none; jerks are known of joints on splines."""
+    named = not isinstance(limits, str)
     if isinstance(limits, str):
         option(limits, "limits", ("mechanism",))
         joints = {name: freedom.limits for name, freedom in zip(mech.names, mech.freedoms, strict=True)}
@@ -85,6 +86,8 @@ def read_limits(mech: Mechanism, limits: Any, on_splines: NDArray[np.bool_]) -> 
         option(kind, "kind of limit", KINDS)
         low, high = bounds_of(mech, value, kind)
         if kind in ("torque", "power"):  # a joint without motor has neither
+            if named and isinstance(value, Mapping):
+                _refuse_without_motor(mech, np.isfinite(low) | np.isfinite(high), kind)
             low = np.where(mech.actuated_mask, low, -np.inf)
             high = np.where(mech.actuated_mask, high, np.inf)
         if kind == "jerk":
@@ -94,6 +97,17 @@ def read_limits(mech: Mechanism, limits: Any, on_splines: NDArray[np.bool_]) -> 
         if np.isfinite(low).any() or np.isfinite(high).any():
             found.append(JointLimit(mech, kind, low, high))
     return found
+
+
+def _refuse_without_motor(mech: Mechanism, asked: NDArray[np.bool_], kind: str) -> None:
+    """Refuse a limit that is given for a joint in whose motor nothing acts, as it has none."""
+    idle = np.flatnonzero(asked & ~mech.actuated_mask)
+    if len(idle):
+        motors = ", ".join(map(repr, mech.actuated)) or "none"
+        raise InvalidValue(
+            f"{kind} limit of joint {mech.names[idle[0]]!r}: it has no motor, so that there is no {kind} to limit; "
+            f"joints with a motor: {motors}"
+        )
 
 
 def refuse_unknown_jerk(mech: Mechanism, asked: NDArray[np.bool_], on_splines: NDArray[np.bool_], what: str) -> None:

@@ -21,7 +21,7 @@ from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
 
-Search = Callable[..., tuple[Array, Array]]
+Search = Callable[..., tuple[Array, Array, Array]]
 
 ITERATIONS = 500
 """Most steps of the search for an equilibrium; from a good guess it takes five, along a bent valley two hundred."""
@@ -151,7 +151,7 @@ def trim(
 ) -> Equilibrium:
     """Return an equilibrium near a posture; `Mechanism.trim` says what is what.
 
-    `search` finds a posture and the loads of its joints.
+    `search` finds a posture, the loads of its joints, and what of these is rounding.
     """
     q = np.zeros(mech.n) if guess is None else checks.array(guess, (mech.n,), "guess").copy()
     small = checks.positive(tolerance, "tolerance")
@@ -160,10 +160,11 @@ def trim(
     # a motor whose torque is not given holds whatever comes, and is no equation
     rows = np.array([name in given for name in mech.names], dtype=bool) | ~mech.actuated_mask
     wanted = np.array([given.get(name, 0.0) for name in mech.names])
-    q, load = (search or _search)(mech, q, free, rows, wanted, wrench)
+    q, load, rounding = (search or _search)(mech, q, free, rows, wanted, wrench)
     left = np.where(rows, load - wanted, 0.0)
-    if not np.abs(left).max(initial=0.0) <= small:
-        raise InvalidValue(_not_found(mech, q, left, small))
+    over = ~(np.abs(left) <= np.maximum(small, rounding))
+    if over.any():
+        raise InvalidValue(_not_found(mech, q, left, over))
     return Equilibrium(q, load[mech.actuated_mask], float(np.abs(left).max(initial=0.0)))
 
 
@@ -183,8 +184,8 @@ def _given_torques(mech: Linkage, tau: Any) -> dict[str, float]:
 
 def _search(
     mech: Linkage, q: Array, free: NDArray[np.bool_], rows: NDArray[np.bool_], wanted: Array, wrench: WrenchLike
-) -> tuple[Array, Array]:
-    """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, and the loads of all joints."""
+) -> tuple[Array, Array, Array]:
+    """Return a posture whose loads in `rows` are as wanted, moving `free` joints only, the loads, their rounding."""
     still = np.zeros(mech.n)
 
     def ask(q: Array) -> tuple[Array, Array, Array]:
@@ -202,8 +203,8 @@ def search_for(
     rows: NDArray[np.bool_],
     closing: Array | None = None,
     closed: NDArray[np.bool_] | None = None,
-) -> tuple[Array, Array]:
-    """Return where what is left over vanishes, moving `free` entries only, and the loads there.
+) -> tuple[Array, Array, Array]:
+    """Return where what is left over vanishes, moving `free` entries only, the loads there, and their rounding.
 
     `ask` gives loads, what is left over of them in `rows` and of the constraints that are `closed`, and its derivative.
     The steps are Levenberg and Marquardt's, which are Newton's near the answer and go the shortest way where there are
@@ -248,13 +249,11 @@ def search_for(
             break
         else:
             damping *= 10.0
-    return x, load
+    return x, load, ROUNDING * work / scales
 
 
-def _not_found(mech: Linkage, q: Array, left: Array, small: float) -> str:
-    loads = ", ".join(
-        f"{name!r} {value:.3g}" for name, value in zip(mech.names, left, strict=True) if abs(value) > small
-    )
+def _not_found(mech: Linkage, q: Array, left: Array, over: NDArray[np.bool_]) -> str:
+    loads = ", ".join(f"{mech.names[k]!r} {left[k]:.3g}" for k in np.flatnonzero(over))
     at = ", ".join(f"{value:.4g}" for value in q)
     return (
         f"trim: found no equilibrium near the guess; at q = ({at}), the nearest to one, torque [N m or N] is left "

@@ -261,7 +261,8 @@ class _Tunable(dict[str, Any]):
 
     def __missing__(self, name: str) -> NoReturn:
         block, given = self._block, self._block.__dict__.get("_given")
-        if given is not None and name in given.settable(block):
+        own = vars(block) if given is None else given.settable(block)  # of a class of the user's, which declares none
+        if name in own and not name.startswith("_"):
             raise UnknownName(f"{describe(block)}: {name!r} is no tunable one; set it by {written(block)}.{name} = …")
         raise unknown_name(f"{describe(block)}: parameter", name, self)
 

@@ -39,6 +39,8 @@ _IDLE_RESETS = {Block.reset, ContinuousBlock.reset, SampledBlock.reset}
 
 #: So many steps ahead a signal is looked at that may jump to and fro, and that stretch is halved so often.
 _AHEAD, _HALVES, _AROUND = 4.0, 20, 40
+#: The least part of a state whose halves are still more than its rounding, after so many.
+_RESOLVED = 8.0 * np.finfo(float).eps * 2.0**_HALVES
 #: Of more states than this no matrix of derivatives is made to see whether a diagram is stiff.
 _STIFF_STATES = 200
 
@@ -309,7 +311,7 @@ class Diagram:
             return BlockError(f"the diagram failed at t = {t:.9g}: {type(error).__name__}: {error}")
         if isinstance(error, DiagramError):
             return error
-        reason = f"{reason_of(error)}{line_of_user(error)}{_hint(b, what)}"
+        reason = f"{reason_of(error)}{line_of_user(error)}{_hint(b, what, error)}"
         given = ", ".join(
             f"{input_name_short(b, i)} = {_short(s.value)} from {self.source_of(b, i)}"
             for i, s in enumerate(b._inport_slots)
@@ -361,9 +363,11 @@ class Diagram:
 
     def jumping(self, t: float, x: Array, h: float, atol: float) -> str:
         """Return the output that jumps to and fro within some steps of length h, empty if none does."""
-        rate = self.derivative(t, x)
-        around = atol * np.eye(len(x))[:_AROUND]  # a run may stay so near to a switch that it is not seen ahead
-        for start, ahead, change in ((x, _AHEAD * h, _AHEAD * h * rate), *((x - e, 0.0, 2.0 * e) for e in around)):
+        coming, resolved = _AHEAD * h * self.derivative(t, x), _RESOLVED * np.abs(x)
+        coming = np.where(np.abs(coming) > resolved, coming, 0.0)  # rounding of a state of size jumps too
+        # a run may stay so near to a switch that it is not seen ahead
+        around = np.diag(np.maximum(atol, resolved))[:_AROUND]
+        for start, ahead, change in ((x, _AHEAD * h, coming), *((x - e, 0.0, 2.0 * e) for e in around)):
             if most := self._jumping(t, start, ahead, change):
                 return most
         return ""
@@ -461,8 +465,13 @@ _CALLED = {
 """Which method of a block gives what, and its arguments."""
 
 
-def _hint(b: Any, what: str) -> str:
-    """Return what helps where a block fails at an input that is not there yet, or of a width it was not made for."""
+def _hint(b: Any, what: str, error: Exception) -> str:
+    """Return what helps where a block fails at an input that is not there yet, or of a width it was not made for.
+
+    Or where a handler looks for the states of a block by its name.
+    """
+    if what == "event handler" and isinstance(error, KeyError) and str(error.args[0]) in b.bd.blocknames:
+        return f"; states are those of blocks, not of names: states[bd[{error.args[0]!r}]]"
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not _takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"

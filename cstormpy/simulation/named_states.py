@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import Array, as_floats, refuse_non_finite
-from cstormpy.errors import ShapeError, UnknownName, unknown_name
+from cstormpy.errors import InvalidValue, ShapeError, UnknownName, unknown_name
 
 
 def state_places(bd: Any, name: Any, what: str) -> list[int]:
@@ -40,15 +40,24 @@ def numbers(value: Any, size: int, what: str) -> Array:
 
 
 def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
-    """Return a state from an array, or from values by the names of states or blocks; else another one."""
+    """Return a state from an array, or from values by the names of states or blocks; else another one.
+
+    States that a mechanism's loops tie to those that are named follow them.
+    """
     if x is None:
         return otherwise
     if not isinstance(x, Mapping):
         return numbers(x, otherwise.size, what)
-    state = otherwise.copy()
+    state, given = otherwise.copy(), np.zeros(otherwise.size, dtype=bool)
     for name, value in x.items():
         at = state_places(bd, name, what)
-        state[at] = numbers(value, len(at), f"{what}[{name!r}]")
+        state[at], given[at] = numbers(value, len(at), f"{what}[{name!r}]"), True
+    for b, part in continuous_parts(bd):
+        if getattr(b, "closed", False) and given[part].any():
+            try:
+                state[part] = b.following(state[part], given[part])
+            except InvalidValue as error:
+                raise InvalidValue(f"{what}: block {b.name!r}: {error}") from None
     return state
 
 

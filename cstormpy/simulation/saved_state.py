@@ -230,4 +230,5 @@ def initial_state(start: Any, diagram: Any, simstate: Any, what: str = "start") 
             f"{what}: expected a SavedState, its file, or the state as an array or by names, got {describe(start)}"
         )
     names = ", ".join(map(str, diagram.bd.statenames))
-    return 0.0, real_array(start, what, (diagram.nstates,), hint=f"the states are {names or 'none'}").copy(), 0.0
+    x = real_array(start, what, (diagram.nstates,), hint=f"the states are {names or 'none'}")
+    return 0.0, diagram.shut(x), 0.0

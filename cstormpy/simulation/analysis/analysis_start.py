@@ -25,7 +25,10 @@ def first_state(bd: Any, start: Any, what: str) -> Array:
         return state_vector(bd, start, x, f"{what}: start")
     if isinstance(start, SavedState):
         return start.vector(continuous_parts(bd), f"{what}: start")
-    return numbers(start, x.size, f"{what}: start")
+    x = numbers(start, x.size, f"{what}: start")
+    for b, at in continuous_parts(bd):
+        x[at] = b.projected(x[at]) if getattr(b, "closed", False) else x[at]
+    return x
 
 
 def saved_with(bd: Any, start: SavedState, x: Array, samples: Mapping[str, float] | None = None) -> SavedState:

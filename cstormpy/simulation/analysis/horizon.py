@@ -35,6 +35,8 @@ from cstormpy.simulation.tableaus import explicit_method
 
 #: Numbers that differ by a smaller part are the same.
 _ROUNDED = 1e-9
+#: Derivatives of numbers, which are differences, are the same where they differ by less of the largest.
+_FOLLOWED = 1e-6
 
 
 def follow(
@@ -116,6 +118,8 @@ class _TangentRun(TickingRun):
         self.meetings: list[Event] = []
         #: What the events that are being dealt with write into states.
         self._resets: Resets | None = None
+        #: How the numbers that the parameters are now follow the parameters, and which handler has set others that do.
+        self.values, self._set_by = np.eye(len(parameters.entries)), ""
         #: Whether a jump at which the run stands waits for what is due at the same time.
         self._waits = False
         #: The jumps at which the run stands that move while a tick at the same time does not.
@@ -144,8 +148,7 @@ class _TangentRun(TickingRun):
                 return np.zeros(0)
             x0 = parameters.start(np.array(bd.getstate0(), dtype=float) if from_blocks else np.zeros(bd.nstates))
             z0 = [np.ravel(np.asarray(b.getstate0(), dtype=float)) for b, _ in beginning]
-            ends = [value if np.isfinite(value) else 0.0 for b in self.diagram.bounds for value in (b.low, b.high)]
-            return np.concatenate([self.program.p, x0, ends, *z0])
+            return np.concatenate([self.program.p, x0, self._read_ends(), *z0])
 
         slopes = parameters.slopes(read)
         self._reread()
@@ -164,6 +167,10 @@ class _TangentRun(TickingRun):
             size = part.stop - part.start
             self.steps_of.dz[:, part] = dz[:, first : first + size]
             first += size
+
+    def _read_ends(self) -> list[float]:
+        """Return the bounds of states, zero where there is none."""
+        return [value if np.isfinite(value) else 0.0 for b in self.diagram.bounds for value in (b.low, b.high)]
 
     def _samples(self) -> dict[str, int]:
         """Return where sampled states, and what is held, stand in z, by their names."""
@@ -270,11 +277,38 @@ class _TangentRun(TickingRun):
         self._tell_end(t, x, fired)
         self._stale, known = True, self._tangents_of_signals(t, x, fired, jumped)
         shift, _ = self._shifted()
-        resets = Resets(self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift)
-        self._resets, before = resets, self._noted()
+        resets = Resets(
+            self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift, self.values
+        )
+        self._resets, before, ends, by = resets, self._noted(), self._read_ends(), self._set_by
         super()._event(t, x, fired, jumped)
         self._tell_noted(before)
-        self.notes += resets.notes
+        if resets.by and (by or ends != self._read_ends()):
+            self._tell_set(by or resets.by)
+
+    def _tell_set(self, by: str) -> None:
+        """Note that a handler has set numbers whose derivatives are not known wherever they are read."""
+        told = f"{by}: numbers of blocks are set at t = "
+        if not any(note.startswith(told) for note in self.notes):
+            self.notes.append(f"{told}{self.t:.6g}; how they follow the parameters is not in the derivative")
+
+    def _take_numbers(self, resets: Resets) -> None:
+        """Have the numbers of the blocks follow the parameters as a handler has left them."""
+        dp, numbers = self.steps_of.dp, resets.numbers
+        if numbers is None or numbers.shape != dp.shape:
+            self._tell_set(resets.by)
+            return
+        known = resets.values @ self.parameters.slopes(self._numbers)
+        self._reread()
+        sizes = np.maximum(np.abs(known), np.abs(numbers))
+        if (np.abs(numbers - known) > _FOLLOWED * np.maximum(sizes, sizes.max(axis=1, keepdims=True))).any():
+            self._set_by = resets.by
+        before, moved = (frozenset(np.flatnonzero(each.any(axis=0)).tolist()) for each in (dp, numbers))
+        asked = [self.program.routine.outputs["out"][place] for place, *_ in self.program.switches]
+        unseen = any(follows(each, moved) and not follows(each, before) for each in asked)
+        if unseen or (moved - before) & deciding(self.program, self._known):
+            self._tell_set(resets.by)
+        self.values, dp[:] = resets.values, numbers
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         assert self._resets is not None
@@ -340,6 +374,8 @@ class _TangentRun(TickingRun):
             if resets is not None:
                 self.dx, written = resets.carry(self.dx, self.x)
                 self.stand_at_bounds(written)
+                if resets.numbers is not None:
+                    self._take_numbers(resets)
             _, after, _ = self.steps_of.evaluate(self.t, self.x, self.dx)
             self.dx = self.dx - shift[:, None] * after
             self._rate_before = after

@@ -275,7 +275,7 @@ def moved_jump(run: Any, jumping: list[Any], clocks: list[Any]) -> Array | None:
     known = {key: reader for key, reader in readers.items() if reader is not None}
     if not known:
         return None
-    slopes = run.parameters.slopes(lambda: np.array([reader() for reader in known.values()]))
+    slopes = run.values @ run.parameters.slopes(lambda: np.array([reader() for reader in known.values()]))
     rows = dict(zip(known, slopes.T, strict=True))
     still = np.zeros(len(slopes))
     leaping = [b for b in jumping if _leaps(run, b)] if slopes.any() else []

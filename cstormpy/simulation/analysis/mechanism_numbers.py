@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.components import Component, Inertia, Shift, Term, Wrench, components, find
 from cstormpy.mechanism import Mechanism
-from cstormpy.mechanism.component_values import component_value, with_components
+from cstormpy.mechanism.component_values import component_value, is_twist, with_components
 from cstormpy.simulation.palette import quiet
 
 #: Terms of a joint that are not negative, or positive.
@@ -48,6 +49,8 @@ class MechanismNumbers:
     def __init__(self, blocks: Sequence[Any], prefix: str = "") -> None:
         self.blocks, self.prefix = list(blocks), prefix
         self._own = [block.mech for block in self.blocks]
+        #: Those that the blocks were given last, from here.
+        self._given = list(self._own)
         self.values: dict[str, float] = {}
         self._first: dict[str, float] = {}
 
@@ -99,11 +102,41 @@ class MechanismNumbers:
             return 0.0
         return 0.0 if part.name.endswith(".mass") else -float("inf")
 
+    @contextlib.contextmanager
+    def present(self) -> Iterator[None]:
+        """Have the mechanisms that the blocks have now for those that change, to the end of the ``with`` block.
+
+        They are others than were given from here where a handler of the user has set a number of one.
+        """
+        now = [block.mech for block in self.blocks]
+        if all(mech is given for mech, given in zip(now, self._given, strict=True)):
+            yield
+            return
+        before = self._own, self._given, self._first, self.values
+        self._own, self._given = now, list(now)
+        self._first = {name: component_value(now[0], name) for name in self._first}
+        self.values = dict(self._first)
+        try:
+            yield
+        finally:
+            self._own, self._given, self._first, self.values = before
+            self._give(now)
+
+    def value_now(self, name: str) -> float:
+        """Return a number as the blocks have it now; of what moves a pose, what was given last."""
+        if self.blocks[0].mech is self._given[0] or is_twist(self._own[0], name):
+            return self.values[name]
+        return component_value(self.blocks[0].mech, name)
+
     def set(self, values: Mapping[str, float], lenient: bool) -> None:
         """Give the blocks a mechanism with other numbers; with `lenient` one may have inertias that no body has."""
         self.values.update(values)
-        for block, own in zip(self.blocks, self._own, strict=True):
-            changed = {name: value for name, value in self.values.items() if value != self._first[name]}
-            mech = with_components(own, changed, allow_impossible=lenient) if changed else own
+        changed = {name: value for name, value in self.values.items() if value != self._first[name]}
+        mechs = [with_components(own, changed, allow_impossible=lenient) if changed else own for own in self._own]
+        self._give(mechs)
+        self._given = [block.mech for block in self.blocks]
+
+    def _give(self, mechs: Sequence[Mechanism]) -> None:
+        for block, mech in zip(self.blocks, mechs, strict=True):
             with quiet():
                 block.set_param("mech", mech)

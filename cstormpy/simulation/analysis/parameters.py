@@ -230,7 +230,7 @@ class Parameters:
                 out.append(self._samples[e.name] if isinstance(e.state, str) else self._states[e.state])
                 continue
             if e.mechanism is not None:
-                out.append(e.mechanism.values[e.attribute])
+                out.append(e.mechanism.value_now(e.attribute))
                 continue
             value = self._read(e.block, e.attribute, e.name)
             out.append(float(value if e.index is None else value[e.index]))
@@ -359,11 +359,14 @@ class Parameters:
     @contextlib.contextmanager
     def kept(self) -> Iterator[Array]:
         """Give the present values, and set them again at the end."""
-        before = self.get()
-        try:
-            yield before
-        finally:
-            self.set(before)
+        with contextlib.ExitStack() as mechanisms:
+            for numbers in {id(m): m for m in self._mechanisms.values()}.values():
+                mechanisms.enter_context(numbers.present())
+            before = self.get()
+            try:
+                yield before
+            finally:
+                self.set(before)
 
     @contextlib.contextmanager
     def moved(self) -> Iterator[None]:

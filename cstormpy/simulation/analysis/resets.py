@@ -32,14 +32,21 @@ class Seen(NamedTuple):
 
 
 class _Written(NamedTuple):
-    """States as a handler of the user leaves them, and how they follow what it had."""
+    """States, and numbers, as a handler of the user leaves them, and how they follow what it had.
+
+    Behind the states (n) stand the numbers of the blocks (m), and those that the parameters are now (k).
+    """
 
     block: Any
     #: (n,)
     x: Array
-    #: The derivatives to the states before (n, n), and to the parameters (k, n) by all else.
+    #: The derivatives to the states before (n + m + k, n), to what the parameters were (k, n + m + k), and to the
+    #: parameters by what else it looked at.
     to_states: Array
-    to_parameters: Array
+    to_values: Array
+    by_signals: Array
+    #: Whether it sets numbers that follow something.
+    sets: bool
 
 
 class Resets:
@@ -62,11 +69,17 @@ class Resets:
         The signals that handlers of the user may look at.
     shift : (k,)
         How the time of the event follows the parameters.
+    values : (k, k)
+        How the numbers that the parameters are now follow the parameters, of which handlers may have set some.
 
     Attributes
     ----------
-    notes : list of str
-        What is not in the derivatives.
+    by : str
+        The block of the last handler that writes anything, or none.
+    values : (k, k)
+        The same behind the event.
+    numbers : (k, m) or None
+        How the numbers of the blocks follow the parameters from now on, where a handler has set some that do.
     """
 
     def __init__(
@@ -81,12 +94,15 @@ class Resets:
         inputs: Mapping[int, list[Array]],
         seen: list[Seen],
         shift: Array,
+        values: Array,
     ) -> None:
+        self.values: Array = values
+        self.numbers: Array | None = None
         self._diagram, self._simstate, self._parameters, self._numbers = diagram, simstate, parameters, numbers
         self._t, self._x, self._inputs, self._seen, self._shift = t, x, inputs, seen, shift
         self._fired = [(i, *simstate.crossing_detectors[i]) for i in fired]
         self._written: list[_Written] = []
-        self.notes: list[str] = []
+        self.by = ""
 
     def handle(self, handle: Handle, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         """Let a block handle its event, after it was seen how the states that a handler of the user writes follow."""
@@ -106,8 +122,10 @@ class Resets:
         for i, detector, block in self._fired:
             if written and written[0].block is block:
                 own = written.pop(0)
-                dx = dx @ own.to_states.T + own.to_parameters
-                now = own.x.copy()
+                n, follow = len(x), dx @ own.to_states.T + self.values @ own.to_values + own.by_signals
+                dx, now = follow[:, :n], own.x.copy()
+                if own.sets:
+                    self.numbers, self.values = np.split(follow[:, n:], [-len(follow)], axis=1)
             elif getattr(detector, "tangents", None) is not None:
                 part = parts[detector.block]
                 now[part], dx[:, part] = self._by_tangents(i, detector, now[part].copy(), dx[:, part].T, x[part])
@@ -130,7 +148,7 @@ class Resets:
             return found
 
         own = self._parameters.slopes(reset)
-        return reset(), detector.tangents(self._t, before, dx).T + own
+        return reset(), detector.tangents(self._t, before, dx).T + self.values @ own
 
     def _try(self, handle: Handle, block: Any, t: float, x: Array) -> None:
         """Note what a handler writes, and how that follows the rest, if it writes any states or numbers."""
@@ -139,13 +157,14 @@ class Resets:
             states = self._diagram.bd.state_map(x.copy(), self._simstate)
             try:
                 handle(block, time, x, states)
-                return np.concatenate([states_left(self._diagram, states), self._numbers()])
+                return np.concatenate([states_left(self._diagram, states), self._numbers(), self._parameters.get()])
             except CstormError as error:
                 raise ValueError(str(error)) from error
             finally:
                 held.restore()
 
-        held, n, numbers = Held(handling([block])), len(x), self._numbers()
+        held, n = Held(handling([block])), len(x)
+        numbers = np.concatenate([self._numbers(), self._parameters.get()])
         aside = x + MOVED * np.maximum(1.0, np.abs(x)) * np.cos(np.arange(n))
         try:
             if all(np.array_equal(left(each), np.concatenate([each, numbers])) for each in (x, aside)):
@@ -158,11 +177,10 @@ class Resets:
                 f"not known: {error}; end the horizon before it"
             ) from error
         own = self._parameters.slopes(lambda: left(x))
-        numbers_move = not np.array_equal(own[:, n:], self._parameters.slopes(self._numbers))
-        if slopes[n:].any() or by_signals[:, n:].any() or numbers_move:
-            told = f"{block.name}: numbers of blocks are set at t = {t:.6g}"
-            self.notes.append(f"{told}; how they follow the parameters is not in the derivative")
-        self._written.append(_Written(block, after[:n], slopes[:n], own[:, :n] + by_signals[:, :n]))
+        still = self._parameters.slopes(lambda: np.concatenate([self._numbers(), self._parameters.get()]))
+        sets = slopes[n:].any() or by_signals[:, n:].any() or not np.array_equal(own[:, n:], still)
+        self.by = str(block.name)
+        self._written.append(_Written(block, after[:n], slopes, own, by_signals, bool(sets)))
 
     def _by_signals(self, left: Callable[[float], Array], size: int) -> Array:
         """Return how what a handler leaves follows the parameters (k, size) by the time and signals it looks at."""

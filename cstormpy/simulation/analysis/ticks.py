@@ -39,10 +39,13 @@ class TickingRun(LocatingRun):
     parameters : Parameters
     times : ndarray or None
         Ends of the steps; those of the fixed step of the settings unless given.
+    values : ndarray, (k, k)
+        How the numbers that the parameters are now follow the parameters.
     """
 
     parameters: Parameters
     times: Array | None
+    values: Array
     _stale: bool
     _owned: dict[int, tuple[int, int]]
 
@@ -128,14 +131,11 @@ class TickingRun(LocatingRun):
             (*directions, self.steps_of.dz[:, part].T),
         )
         rows, given = along.T.copy(), [_number(v) for v in values]
-        for j, entry in enumerate(self.parameters.entries):
-            if entry.block is b:
-                rows[j] += self._tick_slope(j, b, given, z)
+        own = np.array([entry.block is b for entry in self.parameters.entries])
+        if own.any():
+            slopes = self.parameters.slopes(lambda: np.ravel(np.asarray(b.next(self.t, given, z), dtype=float)))
+            rows += self.values[:, own] @ slopes[own]
         return np.asarray(rows)
-
-    def _tick_slope(self, j: int, b: Any, given: list[Any], z: Array) -> Array:
-        slopes = self.parameters.slopes(lambda: np.ravel(np.asarray(b.next(self.t, given, z), dtype=float)))
-        return slopes[j]
 
     def _tangent_of(self, slot: Any) -> Array:
         first, shape = self.program.columns[self._owned[id(slot)]]

@@ -46,3 +46,34 @@ def test_degrees_beside_radians_are_told(mech, change, says, caplog):
     cs.identify(mech, {name: column * change.get(name, 1.0) for name, column in a_motion().items()}, missing="drop")
     told = [message for message in caplog.messages if "57.3" in message]
     assert [bool(re.search(says, message)) for message in told] == [True] if says else told == []
+
+
+HEADS = "t [s],shoulder.q [{}],elbow.q [rad],shoulder.qd [rad/s],elbow.qd [{}],shoulder.tau [N m],elbow.tau [{}]"
+
+
+def in_a_file(path, *units):
+    """Return a log as it is read from a file whose header has units."""
+    log = a_motion()
+    rows = np.column_stack([log["t"], log["q"], log["qd"], log["tau"]])
+    np.savetxt(path, rows, delimiter=",", header=HEADS.format(*units), comments="", encoding="utf-8")
+    return cs.load(path)
+
+
+@pytest.mark.parametrize(
+    ("units", "says"),
+    [
+        (("rad", "rad/s", "N m"), None),
+        (("rad", "rad/sec", "N·m"), None),
+        (("deg", "rad/s", "Nm"), "data, q: column 'shoulder.q' is in 'deg', and joint 'shoulder' has 'rad'; give it conv"),
+        (("rad", "rpm", "Nm"), "data, qd: column 'elbow.qd' is in 'rpm', and joint 'elbow' has 'rad/s'"),
+        (("rad", "rad/s", "mNm"), "data, tau: column 'elbow.tau' is in 'mNm', and joint 'elbow' has 'N m'"),
+    ],
+)
+def test_units_that_a_header_tells_are_those_of_the_joints(units, says, tmp_path):
+    """Degrees under "shoulder.q [deg]" were read as radians, and numbers came out of them."""
+    log = in_a_file(tmp_path / "log.csv", *units)
+    if says is None:
+        assert cs.identify(ARM, log, ["forearm.mass"]).misfit.max() < 0.2
+    else:
+        with pytest.raises(cs.InvalidValue, match=re.escape(says)):
+            cs.identify(ARM, log, ["forearm.mass"])

@@ -6,6 +6,7 @@ accelerations from one fitted to these), which filters noise by having fewer con
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 QUANTITIES = ("q", "qd", "qdd", "tau")
+_PER_TIME = {"q": "", "qd": "/s", "qdd": "/s²"}
 #: Most control points per sample of the spline that filters, unless said.
 SHARE = 0.2
 #: Fewer are no longer tried where the score is worse than the best by this [nats].
@@ -288,6 +290,7 @@ def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: s
         )
     if found is None:
         return None
+    _refuse_units(mech, getattr(data, "units", None), name, signal, what)
     array = as_floats(found, f"{what}, {name}")
     array = array[:, None] if array.ndim == 1 else array
     motors = np.flatnonzero(mech.actuated_mask)
@@ -302,6 +305,24 @@ def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: s
             f"{', '.join(mech.names)}"
         )
     return array
+
+
+def _refuse_units(mech: Mechanism, units: Any, name: str, signal: str | None, what: str) -> None:
+    """Refuse columns of a file whose header says another unit than that of their quantity."""
+    for k, (joint, freedom) in enumerate(zip(mech.names, mech.freedoms, strict=True)):
+        meant = ("N m" if freedom.turns else "N") if name == "tau" else freedom.unit + _PER_TIME[name]
+        for column in (f"{joint}.{name}", f"{signal or name}[{k}]", signal or name):
+            unit = units.get(column, "") if isinstance(units, Mapping) else ""
+            if unit and _plain(unit) != _plain(meant):
+                raise InvalidValue(
+                    f"{what}, {name}: column {column!r} is in {unit!r}, and joint {joint!r} has {meant!r}; give it "
+                    "converted, in a frame of pandas or a dict of arrays"
+                )
+
+
+def _plain(unit: str) -> str:
+    """Return a unit without what people write in several ways: rad/s² is rad/s^2, and N·m is Nm."""
+    return re.sub(r"[\s·⋅*^.]", "", unit).replace("²", "2").replace("/s/s", "/s2").replace("sec", "s")
 
 
 def _from_columns(mech: Mechanism, columns: Mapping[str, Any], name: str, signal: str | None = None) -> Array | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.9
 """Width of a figure, height of one plot in it, and of what stands above and below them [inches]."""
 LEGEND_LINE, LEGEND_LETTER, LEGEND_ROW, IN_ABOVE = 0.6, 0.085, 0.22, 3
-"""Room for a line of a legend, for a letter and for a row of it [inches], and how many rows there is room for anyway."""
+"""Room for a line of a legend, a letter and a row of it [inches], and how many rows there is room for anyway."""
 IN_ONE_COLUMN = 4
 """Up to so many plots stand below one another."""
 ASIDE, MOST_TURNS = 1.0, 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from os.path import commonprefix
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,7 +59,8 @@ def distinct(values: Sequence[Any]) -> list[str]:
 
 def _from_where_they_differ(texts: Sequence[str]) -> list[str]:
     """Return texts as "LQR(a=1, b=2)" without the arguments in front that all have, empty where nothing differs."""
-    common = commonprefix(texts)
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*texts, strict=False))
+    common = "".join(letters[0] for letters in same)
     head, bracket, _ = common.partition("(")
     cut = common.rfind(", ")
     if not bracket or cut < 0 or len(set(texts)) == 1:

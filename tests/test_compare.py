@@ -402,6 +402,27 @@ def test_nothing_in_the_figure_covers_anything_else(figure):
             assert a.y0 >= b.y1 - 1 or b.y0 >= a.y1 - 1 or a.x0 >= b.x1 - 1 or b.x0 >= a.x1 - 1
 
 
+def test_laws_with_many_gains_are_told_apart_and_fit_into_the_figure(figure):
+    """Two regulators were called "LQR(Q.joint1=10, … (2)", and the legend was cut off on either side."""
+
+    def build(sim, law):
+        bd = sim.blockdiagram()
+        plant, controller = bd.HYBRIDDYNAMICS("acrobot", q0=[1.5, 0.1], name="plant"), bd.CONTROLLER("acrobot", law)
+        bd.connect(plant[0:2], controller[0:2])
+        bd.connect(controller.tau, plant.tau)
+        return bd
+
+    laws = [cs.control.LQR(cs.library.acrobot(), R=weight) for weight in (1.0, 2.0, 4.0)]
+    found = compare(build, {"law": laws}, T=2.0, goal=[math.pi / 2, 0.0])
+    assert [entry.label for entry in found.entries] == [f"law=LQR(… R.elbow={k})" for k in (1, 2, 4)]
+    for entry in found.entries:
+        entry.called["law"] = f"{entry.called['law']} {'of many gains, ' * 3}"
+    drawn = figure(found)
+    drawn.canvas.draw()
+    box = drawn.legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= drawn.bbox.x1 and min(axes.get_position().height for axes in drawn.axes) > 0.15
+
+
 def test_the_goal_is_marked_once_a_turn(figure):
     found = compare("pendulum", {"damping": [0.0]}, T=3.0, q0=[HANGING], qd0=[15.0], goal=[HANGING])
     axes = figure(found).axes[0]

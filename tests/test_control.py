@@ -190,6 +190,14 @@ def test_the_highest_posture_is_found():
         control.upright(Mechanism([Link("lift", joint=Prismatic((0, 1, 0)), mass=1.0)]))
 
 
+def test_the_highest_posture_has_zeros_where_the_height_is_the_same():
+    """The arm of a Furuta pendulum that hangs at zero was to go to 0.86 rad, as the search happened to begin."""
+    arm = Link("arm", joint=Revolute((0, 0, 1)), mass=0.2, com=(0.1, 0, 0), inertia=(0, 1e-3, 1e-3))
+    rod = {"mass": 0.1, "com": (0, 0, -0.1), "inertia": (1e-3, 1e-3, 0)}
+    mech = Mechanism([arm, Link("rod", "arm", Revolute((1, 0, 0)), (0.2, 0, 0), **rod)], gravity=(0, 0, -9.81))
+    assert_close(control.upright(mech), [0.0, np.pi], 1e-12)
+
+
 # ---------------------------------------------------------------- gains, limits, names
 
 

@@ -149,6 +149,8 @@ class TestFrom:
                 "row 1: type 'revolut' does not exist; did you mean 'revolute'",
             ),
             ([{"thetta": 1.0}], {}, UnknownName, "row 1: key 'thetta' does not exist; did you mean 'theta'?"),
+            # it was a revolute joint of this name
+            ([{"a": 1.0, "joint": "prismatic"}], {}, InvalidValue, "row 1: 'joint' is a name, and what"),
             ([{"mass": -1.0}], {}, InvalidValue, "row 1: link 'link1': mass: must not be negative"),
             ([{"name": "x"}, {"name": "x"}], {}, InvalidValue, "link 'x': the name occurs twice"),
             ([5], {}, InvalidType, "row 1: expected a list of (theta, d, a, alpha)"),

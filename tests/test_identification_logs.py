@@ -46,3 +46,100 @@ def test_degrees_beside_radians_are_told(mech, change, says, caplog):
     cs.identify(mech, {name: column * change.get(name, 1.0) for name, column in a_motion().items()}, missing="drop")
     told = [message for message in caplog.messages if "57.3" in message]
     assert [bool(re.search(says, message)) for message in told] == [True] if says else told == []
+
+
+HEADS = "t [s],shoulder.q [{}],elbow.q [rad],shoulder.qd [rad/s],elbow.qd [{}],shoulder.tau [N m],elbow.tau [{}]"
+
+
+def in_a_file(path, *units):
+    """Return a log as it is read from a file whose header has units."""
+    log = a_motion()
+    rows = np.column_stack([log["t"], log["q"], log["qd"], log["tau"]])
+    np.savetxt(path, rows, delimiter=",", header=HEADS.format(*units), comments="", encoding="utf-8")
+    return cs.load(path)
+
+
+@pytest.mark.parametrize(
+    ("units", "says"),
+    [
+        (("rad", "rad/s", "N m"), None),
+        (("rad", "rad/sec", "N·m"), None),
+        (
+            ("deg", "rad/s", "Nm"),
+            "data, q: column 'shoulder.q' is in 'deg', and joint 'shoulder' has 'rad'; give it conv",
+        ),
+        (("rad", "rpm", "Nm"), "data, qd: column 'elbow.qd' is in 'rpm', and joint 'elbow' has 'rad/s'"),
+        (("rad", "rad/s", "mNm"), "data, tau: column 'elbow.tau' is in 'mNm', and joint 'elbow' has 'N m'"),
+    ],
+)
+def test_units_that_a_header_tells_are_those_of_the_joints(units, says, tmp_path):
+    """Degrees under "shoulder.q [deg]" were read as radians, and numbers came out of them."""
+    log = in_a_file(tmp_path / "log.csv", *units)
+    if says is None:
+        assert cs.identify(ARM, log, ["forearm.mass"]).misfit.max() < 0.2
+    else:
+        with pytest.raises(cs.InvalidValue, match=re.escape(says)):
+            cs.identify(ARM, log, ["forearm.mass"])
+
+
+def a_swing(noise=2e-4):
+    """Return a pendulum with a motor, and a log of its motion at 100 Hz."""
+    mech = library.pendulum(1, damping=0.1)
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[-1.0], name="plant")
+    bd.connect(bd.WAVEFORM("sine", freq=0.7, amplitude=3.0, name="motor"), plant.tau)
+    out = sim.run(bd, T=8.0, dt=0.01, watch=["plant", "motor"])
+    q = out.signal("plant.q") + noise * np.random.default_rng(2).normal(size=(len(out.t), 1))
+    return mech, {"t": out.t, "q": q, "tau": out.signal("motor").reshape(-1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("change", "noise", "much"), [({}, 2e-4, False), ({}, 0.05, False), ({"tau": -1.0}, 2e-4, True)]
+)
+def test_what_is_left_of_a_motion_is_told(change, noise, much):
+    """Of torques with the wrong sign a friction of 0 was told, with a small error, and no word of it."""
+    mech, log = a_swing(noise)
+    log = {name: column * change.get(name, 1.0) for name, column in log.items()}
+    found = cs.identify(mech, log, ["link1.mass", "joint1.damping"], form="output")
+    lines = np.array_split(log["q"][:, 0], 16), np.array_split(log["t"], 16)
+    motion = np.concatenate([q - np.polyval(np.polyfit(t, q, 1), t) for q, t in zip(*lines, strict=True)])
+    left = float(np.sqrt(np.mean(found.residuals**2) / np.mean(motion**2)))
+    np.testing.assert_allclose(found.misfit, [left], rtol=1e-6)
+    assert f"left of the motion: joint1 {100 * left:.2g} %" in str(found)
+    assert ("that is much: look at signs, units" in str(found)) == much and (left > 0.1) == (much or noise > 0.01)
+
+
+@pytest.mark.parametrize("form", ["inverse", "output"])
+def test_a_log_with_a_gap_is_cut_there(form, caplog):
+    """A second without rows ended in an error about control points that nobody had asked for."""
+    notice_once.cache_clear()
+    mech, log = a_swing()
+    there = (log["t"] < 3.0) | (log["t"] > 4.0)
+    poor, rows = mech.with_parameters({"link1.mass": 2.0}), {name: column[there] for name, column in log.items()}
+    found = cs.identify(poor, rows, ["link1.mass", "joint1.damping"], form=form)
+    np.testing.assert_allclose(found.values, [1.0, 0.1], rtol=0.01)
+    assert any("data: has no rows from t = 2.99 to 4.01 s; it is cut there" in told for told in caplog.messages)
+
+
+def test_times_that_are_no_seconds_are_told_where_motions_are_simulated():
+    """Of milliseconds each row took a thousand steps of 0.01 s, and the search went on for hours."""
+    mech, log = a_swing()
+    log["t"] = 1e3 * log["t"]
+    says = "data, t: the rows are 10 s apart, 1000 steps of 0.01 s each; give the times in seconds, or max_step= where"
+    with pytest.raises(cs.InvalidValue, match=re.escape(says)):
+        cs.identify(mech, log, ["link1.mass"], form="output")
+
+
+@pytest.mark.parametrize(("wraps", "steps"), [(True, 1), (False, 1), (False, 80)])
+def test_angles_that_jump_by_a_turn_are_told(wraps, steps, caplog):
+    """All that was said was that much is left of the torques."""
+    notice_once.cache_clear()
+    mech, log = a_swing()
+    log["q"] = log["q"] + 3.0 * log["t"][:, None]
+    if wraps:
+        log["q"] = (log["q"] + np.pi) % (2.0 * np.pi) - np.pi
+    cs.identify(mech, {name: column[::steps] for name, column in log.items()}, ["link1.mass"], control_points=8)
+    row = 1 + int(np.argmax(np.abs(np.diff(log["q"][:, 0])) > np.pi))
+    says = f"data, q: joint 'joint1' jumps by a turn in row {row}; give angles that go on, by np.unwrap(q, axis=0)"
+    assert any(says in told for told in caplog.messages) == wraps

@@ -15,6 +15,7 @@ from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
 from own_laws import controlled
 
 import cstormpy as cs
+from cstormpy.reporting import notice_once
 
 
 class Slots:
@@ -144,6 +145,21 @@ class Peak(cs.control.Law):
 
     def switch(self, t, q, qd):
         self.mode = 1
+
+
+@pytest.mark.parametrize("engine", ["compiled", "auto"])
+def test_what_a_law_remembers_is_told_to_be_no_state(engine, caplog):
+    """Integrals that laws added up in themselves were eight times as large as meant, and went on into the next run."""
+    notice_once.cache_clear()
+    sim, bd = controlled(Peak(), engine)
+    sim.run(bd, T=0.3, dt=0.01, solver="RK4")
+    says = "law Peak changes 'most' of its Peak while it computes: that is several times in a step"
+    assert sum(says in told for told in caplog.messages) == 1 and "as of bd.INTEGRATOR" in caplog.text
+    notice_once.cache_clear()
+    caplog.clear()
+    sim, bd = controlled(lambda t, q, qd: -3.0 * q[1:], engine)
+    sim.run(bd, T=0.3, dt=0.01, solver="RK4")
+    assert not caplog.messages
 
 
 def test_what_a_law_of_phases_remembers_is_not_lost():

@@ -65,6 +65,18 @@ def test_a_file_of_others_has_its_signals_by_name(tmp_path):
         back.signal("")
 
 
+def test_times_are_in_seconds_whatever_the_unit_in_their_name(tmp_path):
+    """Times under "t [ms]" were read as seconds."""
+    path = tmp_path / "log.csv"
+    path.write_text("time [ms],q [deg]\n0,1\n5,2\n", encoding="utf-8")
+    back = read(path)
+    np.testing.assert_allclose(back.t, [0.0, 0.005], rtol=1e-15)
+    assert back.units == {"time": "s", "q": "deg"}
+    path.write_text("time [ticks],q\n0,1\n5,2\n", encoding="utf-8")
+    with pytest.raises(cs.FileFormatError, match="its times are in 'ticks'; convert them to seconds, 's'"):
+        read(path)
+
+
 def test_empty_cells_of_a_log_are_what_was_not_measured(tmp_path):
     """A log with missing samples was told to be no saved run: could not convert string to float."""
     path = tmp_path / "log.csv"

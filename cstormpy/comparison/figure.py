@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.9
 """Width of a figure, height of one plot in it, and of what stands above and below them [inches]."""
+LEGEND_LINE, LEGEND_LETTER, LEGEND_ROW, IN_ABOVE = 0.6, 0.085, 0.22, 3
+"""Room for a line of a legend, a letter and a row of it [inches], and how many rows there is room for anyway."""
 IN_ONE_COLUMN = 4
 """Up to so many plots stand below one another."""
 ASIDE, MOST_TURNS = 1.0, 12
@@ -56,8 +59,18 @@ def draw(entries: Sequence[Entry]) -> Figure:
         _finish(axes, f"{motor} {'force' if unit == 'N' else 'torque'}\n[{unit}]")
     plots[0].set_xlim(0.0, max(float(entry.t[-1]) for entry in shown))
     figure.align_ylabels()
-    figure.legend(lines, [_legend(entry) for entry in shown], loc="outside upper center", ncols=2, frameon=False)
+    labels, columns = _laid_out([_legend(entry) for entry in shown], figure.get_figwidth(), 2)
+    rows = sum(label.count("\n") + 1 for label in labels) if columns == 1 else 0
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * max(0, rows - IN_ABOVE))
+    figure.legend(lines, labels, loc="outside upper center", ncols=columns, frameon=False)
     return figure
+
+
+def _laid_out(labels: Sequence[str], width: float, most: int) -> tuple[list[str], int]:
+    """Return labels of a legend, in lines that fit into a width [inches], and how many columns of them do."""
+    broken = [fill(label, int((width - LEGEND_LINE) / LEGEND_LETTER)) for label in labels]
+    longest = max(len(line) for label in broken for line in label.split("\n"))
+    return broken, max(1, min(most, len(labels), int(width / (LEGEND_LINE + LEGEND_LETTER * longest))))
 
 
 def _plots(plt: Any, joints: int, motors: int) -> tuple[Figure, list[Axes]]:
@@ -169,7 +182,9 @@ def _bars(axes: Any, found: Sequence[tuple[str, Score]]) -> None:
     axes.set(ylim=(0.0, 112.0), yticks=range(0, 101, 25), ylabel="runs that succeed [%]")
     axes.grid(True, axis="y", alpha=0.3)
     axes.set_axisbelow(True)
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=min(len(found), 4), frameon=False)
+    handles, labels = axes.get_legend_handles_labels()
+    labels, columns = _laid_out(labels, MAP_WIDTH - MARGIN, 4)
+    axes.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False)
 
 
 def _map(axes: Any, label: str, curves: Sequence[Curve]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,12 +44,28 @@ def short(value: Any) -> str:
 def distinct(values: Sequence[Any]) -> list[str]:
     """Return the values of an option in few characters, with a number behind what is cut where another one begins so.
 
-    So it is behind a function's name that another one has.
+    So it is behind a function's name that another one has. Laws are told by the gains from the first on that differs.
 
     >>> distinct(["a" * 40 + "b", 0.5, "a" * 41 + "b"]) == ["a" * 39 + "…", "0.5", "a" * 39 + "… (2)"]
     True
     """
-    return told_apart([short(value) for value in values], values)
+    texts = [short(value) for value in values]
+    for text in {text for text in texts if text.endswith("…")}:
+        alike = [k for k, other in enumerate(texts) if other == text]
+        for k, found in zip(alike, _from_where_they_differ([str(values[k]) for k in alike]), strict=True):
+            texts[k] = found or text
+    return told_apart(texts, values)
+
+
+def _from_where_they_differ(texts: Sequence[str]) -> list[str]:
+    """Return texts as "LQR(a=1, b=2)" without the arguments in front that all have, empty where nothing differs."""
+    same = takewhile(lambda letters: len(set(letters)) == 1, zip(*texts, strict=False))
+    common = "".join(letters[0] for letters in same)
+    head, bracket, _ = common.partition("(")
+    cut = common.rfind(", ")
+    if not bracket or cut < 0 or len(set(texts)) == 1:
+        return [""] * len(texts)
+    return [short(f"{head}(…{text[cut + 1 :]}") for text in texts]
 
 
 #: The unit of the effort of a motor by that of its torque.

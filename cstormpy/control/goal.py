@@ -31,7 +31,7 @@ EASING = 0.05
 def upright(mech: Mechanism) -> Array:
     """Return the posture of the greatest potential energy, (n,), angles from −π to π.
 
-    It is an equilibrium that needs no torque.
+    It is an equilibrium that needs no torque. Coordinates that no energy depends on, as of a cart, are zero.
 
     Raises
     ------
@@ -48,6 +48,8 @@ def upright(mech: Mechanism) -> Array:
     units, length = coordinate_scales(mech), length_of(mech)
     work = work_of(mech)
     q = np.vstack([np.zeros(mech.n), rng.uniform(-math.pi, math.pi, (STARTS - 1, mech.n))]) * units
+    still = mech.inverse_dynamics(q, np.zeros(q.shape), np.zeros(q.shape)) * units
+    q[:, np.abs(still).max(axis=0) <= 1e-12 * max(work, float(np.abs(still).max()))] = 0.0
     lowest = float(np.min(mech.inertial(q).potential))
     q, energy, load = _climb(mech, q, units)
     there = np.abs(load * units).max(axis=1) <= 1e-6 * max(work, float(np.abs(energy).max()))

@@ -18,7 +18,7 @@ from cstormpy.identification.consistency import is_possible, nearest_fit
 from cstormpy.identification.equations import equations_of, told
 from cstormpy.identification.log import Log, read_logs
 from cstormpy.identification.offsets import KINDS, Eliminated, offset_columns
-from cstormpy.identification.output_error import fit_output
+from cstormpy.identification.output_error import MOST_PARTS, fit_output
 from cstormpy.identification.result import Identification, OutputIdentification
 from cstormpy.identification.unknowns import NONNEGATIVE, Unknowns, parameter_list, unknowns_of
 from cstormpy.linkage.components import Term
@@ -222,6 +222,12 @@ def _by_output(
         log = replace(log, q=q, qd=qd)
     if not log.timed:
         raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
+    apart = float(np.median(np.diff(log.t)[np.diff(log.run) == 0]))
+    if max_step is None and apart > MOST_PARTS * step:
+        raise InvalidValue(
+            f"data, t: the rows are {apart:g} s apart, {apart / step:.0f} steps of {step:g} s each; give the times in "
+            "seconds, or max_step= where they are"
+        )
     return OutputIdentification(fit_output(mech, log, names, rows, step, physical is not False, held), log)
 
 

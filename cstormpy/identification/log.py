@@ -6,6 +6,7 @@ accelerations from one fitted to these), which filters noise by having fewer con
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from cstormpy.mechanism import Mechanism
 
 QUANTITIES = ("q", "qd", "qdd", "tau")
+_PER_TIME = {"q": "", "qd": "/s", "qdd": "/s²"}
 #: Most control points per sample of the spline that filters, unless said.
 SHARE = 0.2
 #: Fewer are no longer tried where the score is worse than the best by this [nats].
@@ -36,6 +38,11 @@ LEAST_ROWS = 3
 #: Cosine between steps of the positions and those that the rates say, from which on their ratio is taken for that of
 #: their units, and how far from that of degrees to radians it may be.
 _ALIKE, _FACTOR = 0.9, 0.05
+#: An angle that jumps by a turn to so much, and makes no other step as large, is kept within a turn [rad].
+_NEAR_TURN = 1.0
+#: A log is cut where rows are so many times as far apart as they mostly are, if there are no more such gaps than one in
+#: so many rows.
+_GAP, _FEW_GAPS = 20.0, 50
 #: Two positions at one time differ by more than this part of them.
 _SAME_PLACE = 1e-9
 
@@ -122,7 +129,8 @@ def _read(
     rows = _rows(mech, data, signals, what)
     t = _times(data, signals.get("t", "t"), len(rows["q"]), what)
     keep = _complete(mech, rows, t, missing, what, simulated)
-    parts = _parts(mech, rows["q"], np.flatnonzero(keep))
+    parts = _parts(mech, rows["q"], t, np.flatnonzero(keep), what)
+    _say_turns(mech, rows["q"], parts, what)
     if t is not None and "qd" in rows:
         _say_degrees(mech, t, rows["q"], rows["qd"], parts, what)
     whole, found_parts = sum(map(len, parts)), []
@@ -244,15 +252,36 @@ def _refuse_two_places(t: Array, q: Array, at: NDArray[np.int64], names: Sequenc
         )
 
 
-def _parts(mech: Mechanism, q: Array, at: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return the rows `at` of positions in parts within which no rotation vector jumps, as where one is re-centred."""
+def _parts(mech: Mechanism, q: Array, t: Array | None, at: NDArray[np.int64], what: str) -> list[NDArray[np.int64]]:
+    """Return the rows `at` in parts without gaps, within which no rotation vector jumps, as where one is re-centred."""
     cuts: set[int] = set()
     for first in mech.ball_starts:
         ball = q[:, first : first + 3]
         seen = at[np.isfinite(ball[at]).all(axis=1)]
         jumps = np.linalg.norm(np.diff(ball[seen], axis=0), axis=1) > np.pi
         cuts |= set(np.searchsorted(at, seen[1:][jumps]).tolist())
+    if t is not None and len(at) > 1:
+        apart = np.diff(t[at])
+        gaps = 1 + np.flatnonzero(apart > _GAP * np.median(apart))
+        if len(gaps) * _FEW_GAPS < len(at):  # else rows are logged now and then
+            cuts |= set(gaps.tolist())
+            for k in gaps:
+                notice_once(f"{what}: has no rows from t = {t[at[k - 1]]:g} to {t[at[k]]:g} s; it is cut there")
     return np.split(at, sorted(cuts))
+
+
+def _say_turns(mech: Mechanism, q: Array, parts: list[NDArray[np.int64]], what: str) -> None:
+    """Say where the angle of a hinge jumps by a turn and else goes on in small steps, as one kept within a turn."""
+    for j in [j for j, freedom in enumerate(mech.freedoms) if freedom.winds]:
+        steps = np.concatenate([np.diff(q[at, j], prepend=q[at[:1], j]) for at in parts])
+        jumps = np.flatnonzero(np.abs(steps) > np.pi)
+        turned = np.abs(np.abs(steps[jumps]) - 2.0 * np.pi) < _NEAR_TURN
+        if len(jumps) and turned.all() and np.abs(np.delete(steps, jumps)).max(initial=0.0) < _NEAR_TURN:
+            row = np.concatenate(parts)[jumps[0]]
+            notice_once(
+                f"{what}, q: joint {mech.names[j]!r} jumps by a turn in row {row}; give angles that go on, by "
+                "np.unwrap(q, axis=0)"
+            )
 
 
 def _say_degrees(mech: Mechanism, t: Array, q: Array, qd: Array, parts: list[NDArray[np.int64]], what: str) -> None:
@@ -288,6 +317,7 @@ def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: s
         )
     if found is None:
         return None
+    _refuse_units(mech, getattr(data, "units", None), name, signal, what)
     array = as_floats(found, f"{what}, {name}")
     array = array[:, None] if array.ndim == 1 else array
     motors = np.flatnonzero(mech.actuated_mask)
@@ -302,6 +332,24 @@ def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: s
             f"{', '.join(mech.names)}"
         )
     return array
+
+
+def _refuse_units(mech: Mechanism, units: Any, name: str, signal: str | None, what: str) -> None:
+    """Refuse columns of a file whose header says another unit than that of their quantity."""
+    for k, (joint, freedom) in enumerate(zip(mech.names, mech.freedoms, strict=True)):
+        meant = ("N m" if freedom.turns else "N") if name == "tau" else freedom.unit + _PER_TIME[name]
+        for column in (f"{joint}.{name}", f"{signal or name}[{k}]", signal or name):
+            unit = units.get(column, "") if isinstance(units, Mapping) else ""
+            if unit and _plain(unit) != _plain(meant):
+                raise InvalidValue(
+                    f"{what}, {name}: column {column!r} is in {unit!r}, and joint {joint!r} has {meant!r}; give it "
+                    "converted, in a frame of pandas or a dict of arrays"
+                )
+
+
+def _plain(unit: str) -> str:
+    """Return a unit without what people write in several ways: rad/s² is rad/s^2, and N·m is Nm."""
+    return re.sub(r"[\s·⋅*^.]", "", unit).replace("²", "2").replace("/s/s", "/s2").replace("sec", "s")
 
 
 def _from_columns(mech: Mechanism, columns: Mapping[str, Any], name: str, signal: str | None = None) -> Array | None:

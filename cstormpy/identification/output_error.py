@@ -52,6 +52,8 @@ FEWEST, FOR_EACH = 5, 2
 QUIET = 1e-9
 #: A singular value below this part of the greatest is zero, and so is what is left of a direction.
 RANK, UNTOLD = 1e-8, 1e-4
+#: What is left over is no noise where it is so many times as large as its second differences tell.
+SMOOTH = 3.0
 #: A column of derivatives below this part of the longest is rounding.
 ROUNDING = 1e-14
 #: The furthest that a log-Cholesky coordinate goes in one step: a diagonal by a factor of e.
@@ -124,6 +126,8 @@ class Fit:
     covariance : ndarray, (P, P)
     determined : ndarray of bool, (P,)
     fitted, noise : ndarray, (N, m), (m,)
+    misfit, systematic : ndarray, (n,), ndarray of bool, (n,)
+        What part of each joint's motion is left over, and whether that is more than noise.
     success : bool
     message : str
     plain : bool
@@ -137,6 +141,8 @@ class Fit:
     determined: NDArray[np.bool_]
     fitted: Array
     noise: Array
+    misfit: Array
+    systematic: NDArray[np.bool_]
     success: bool
     message: str
     plain: bool
@@ -431,6 +437,31 @@ class _Search:
         scatter, white = (changes**2).sum(axis=0), (half**2).sum(axis=1)
         return np.sqrt(np.maximum(scatter / np.where(white > 0.0, white, 1.0), 1.0))
 
+    def _left_over(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Return what part of each joint's motion is left over, (n,), NaN where it has none, and whether it is smooth.
+
+        Motion is what positions have in a stretch beside a straight line, which any mechanism explains. Second
+        differences of noise in each row are √6 times as large as the noise, those of a model that is wrong are small.
+        """
+        s, n = self.stretches, self._given.n
+        weighs, y = s.weighs[..., :n], s.wanted[..., :n]
+        count = np.maximum(weighs.sum(axis=1, keepdims=True), 1)
+
+        def beside_mean(a: Array) -> Array:
+            return np.asarray(weighs * (a - (weighs * a).sum(axis=1, keepdims=True) / count))
+
+        passed, moved = beside_mean(s.t[..., None]), beside_mean(y)
+        slope = (passed * moved).sum(axis=1, keepdims=True) / np.maximum((passed**2).sum(axis=1, keepdims=True), 1e-300)
+        motion = np.sqrt(((moved - slope * passed) ** 2).sum(axis=(0, 1)))
+        left = weighs * (y - self.point.found[..., :n])
+        three = weighs[:, 2:] & weighs[:, 1:-1] & weighs[:, :-2]
+        rough = ((three * np.diff(left, 2, axis=1)) ** 2).sum(axis=(0, 1)) / (
+            6.0 * np.maximum(three.sum(axis=(0, 1)), 1)
+        )
+        mean = (left**2).sum(axis=(0, 1)) / np.maximum(weighs.sum(axis=(0, 1)), 1)
+        amount = np.sqrt((left**2).sum(axis=(0, 1)))
+        return np.where(motion > 0.0, amount, np.nan) / np.where(motion > 0.0, motion, 1.0), mean > SMOOTH**2 * rough
+
     def _mechanism(self) -> Mechanism:
         """Return the mechanism that was found, of whose links those have impossible inertias that must."""
         found = self.point.mech.with_drive(active=self._given.active)
@@ -455,7 +486,7 @@ class _Search:
         fitted[s.rows] = self.point.found
         return Fit(
             self._mechanism(), tuple(self.names), self.point.values, half @ half.T,
-            np.linalg.norm(untold, axis=0) < UNTOLD, fitted, sigma, success, message, not self.held,
+            np.linalg.norm(untold, axis=0) < UNTOLD, fitted, sigma, *self._left_over(), success, message, not self.held,
         )  # fmt: skip
 
 

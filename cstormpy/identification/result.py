@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Where more than this part of a motor's torque is left over, a model that does not fit is the likely reason.
 _MUCH = 0.5
+#: And where more than this part of a joint's motion is, and is no noise.
+_MUCH_MOTION = 0.1
+_HINT = "signs, units and order of the logged columns, and what the mechanism does not model"
 #: With fewer equations to find the noise by, errors are by a fifth and more beside what they are said to be.
 _FEW = 12
 
@@ -164,9 +167,8 @@ class Identification:
             said = (f"{name} {a:.4g}" + f" to {b:.4g}" * bool(a != b) for name, a, b in ends)
             lines.append(f"offsets of the torques: {', '.join(said)}")
         if self.misfit[motors].max() > _MUCH:
-            hint = "signs, units and order of the logged columns, and what the mechanism does not model"
             fast = "; a motion too fast for the spline that was fitted to it wants more control_points="
-            lines.append(f"that is much: look at {hint}{fast * self._differentiated}")
+            lines.append(f"that is much: look at {_HINT}{fast * self._differentiated}")
         return lines
 
     def __repr__(self) -> str:
@@ -261,6 +263,9 @@ class OutputIdentification:
         was found does, and the difference.
     noise : ndarray, (m,)
         Standard deviation of the residuals.
+    misfit : ndarray, (n,)
+        Part of each joint's motion that is left over, by roots of mean squares: of what positions have beside a
+        straight line in each stretch. NaN where that is nothing.
     success : bool
     message : str
         Why the search ended.
@@ -274,6 +279,7 @@ class OutputIdentification:
         self.standard_errors = np.where(fit.determined, np.sqrt(np.maximum(np.diag(fit.covariance), 0.0)), np.inf)
         self.undetermined = tuple(name for name, told in zip(fit.names, fit.determined, strict=True) if not told)
         self.t, self.measured, self.fitted, self.residuals = log.t, log.measured, fit.fitted, log.measured - fit.fitted
+        self.misfit, self._systematic = fit.misfit, fit.systematic
         self.success, self.message, self.plain = fit.success, fit.message, fit.plain
 
     def table(self) -> list[tuple[str, float, float]]:
@@ -289,12 +295,17 @@ class OutputIdentification:
         return draw_output(self)
 
     def __str__(self) -> str:
-
         lines = rows_text("parameter", self.table())
         if self.undetermined:
             lines.append(f"not determined by these data: {', '.join(self.undetermined)}")
         if not self.plain:
             lines.append("the plain fit is impossible; links are held to what bodies can have")
+        told = [k for k, part in enumerate(self.misfit) if np.isfinite(part)]
+        if told:
+            parts = ", ".join(f"{self.mechanism.names[k]} {100.0 * self.misfit[k]:.2g} %" for k in told)
+            lines.append(f"left of the motion: {parts}")
+        if any(self._systematic[k] and self.misfit[k] > _MUCH_MOTION for k in told):
+            lines.append(f"that is much: look at {_HINT}")
         return "\n".join([*lines, self.message])
 
     def __repr__(self) -> str:

@@ -97,6 +97,10 @@ def _read_row(row: Any, where: str) -> dict[str, Any]:
         given = dict(row)
         for key in given:
             option(key, f"{where}: key", _KEYS)
+        if "type" not in given and given.get("joint") in _TYPES:
+            raise InvalidValue(
+                f"{where}: 'joint' is a name, and what the joint does is said by 'type': {given['joint']!r}"
+            )
     else:
         values = entries(row, where, "(theta, d, a, alpha), with the joint's type behind it unless it is revolute")
         if len(values) not in (4, 5):

@@ -72,6 +72,16 @@ def is_of_user(b: Any, remembering: bool = True) -> bool:
     return kind.__module__.partition(".")[0] not in _KNOWN and b.blockclass in ("source", "function")
 
 
+def say_memory(block: Any, which: str, reason: str) -> None:
+    """Say of what cannot be traced because it changes something of its own that this is no state of the run."""
+    if reason.startswith("it changes "):
+        changed = reason.removeprefix("it ").partition("; ")[0]
+        notice_once(
+            f"{describe(block)}: {which}{changed}: that is several times in a step, and goes on into the next run. "
+            "What is to be remembered is a state of a block, as of bd.INTEGRATOR, or of your own with next()"
+        )
+
+
 def _repeats(output: Any, t: float, ins: Any, outs: Any, x: Any) -> bool:
     """Tell whether a block gives again what stands at its outputs; one that fails is looked at elsewhere."""
     try:

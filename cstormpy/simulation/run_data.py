@@ -275,12 +275,22 @@ def read(path: str | os.PathLike[str]) -> Recorded:
         raise FileFormatError(f"{source}: is not a saved run: {error}") from error
     if data.ndim != 2 or data.shape[1] != len(names) or not len(names):
         raise FileFormatError(f"{source}: has {len(names)} names for {data.shape} numbers")
-    t = data[:, 0]
+    t = data[:, 0] * _seconds(units[0] if units else "", source)
     if len(t) == 0 or not np.isfinite(t).all() or (np.diff(t) < 0).any():
         raise FileFormatError(f"{source}: its first column must hold times that do not decrease")
-    known = {name: unit for name, unit in zip(names, units, strict=False) if unit}
+    known = {name: unit for name, unit in zip(names, ["s", *units[1:]] if units else [], strict=False) if unit}
     return Recorded(t, {name: data[:, k] for k, name in enumerate(names) if k}, known, held, captions)
 
+
+def _seconds(unit: str, source: object) -> float:
+    """Return how many seconds the unit of a file's times is; refuse one that is unknown."""
+    if unit and unit not in _SECONDS:
+        raise FileFormatError(f"{source}: its times are in {unit!r}; convert them to seconds, 's'")
+    return _SECONDS.get(unit, 1.0)
+
+
+_SECONDS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "min": 60.0}
+"""Units of times, in seconds, that files of others may have."""
 
 WIDTH, HEIGHT, ABOVE = 8.0, 2.1, 0.6
 """Width of a figure, height of one plot in it, and of what stands below them [inches]."""

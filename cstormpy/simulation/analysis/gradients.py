@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -227,10 +228,26 @@ class Problem:
         """Return the ends of the steps that the solver chooses for the parameters as they are, or of their halves."""
         out = self.free_run()
         ends = _ends_of_steps(out, self.settings.T)
-        if self.looks_between:
+        if self.looks_between and self.settings.grid is not None:
+            ends = np.union1d(ends, _beside(self._grid(out.t[0], out.t[0] + self.settings.T), ends))
+        elif self.looks_between:
             columns = np.hstack([out.x, *(part.reshape(len(out.t), -1) for part in out.data.get(".ywatch", []))])
             ends = np.union1d(ends, extreme_times(out.t, columns, [event[0] for event in out.events]))
         return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1]))) if self.halves else ends
+
+    def _grid(self, begin: float, end: float) -> Array:
+        """Return the times of the samples that a run with an adaptive solver has by its `dt`: multiples of it."""
+        step = self.settings.grid or math.inf
+        points = step * np.arange(math.floor(begin / step + _SAME) + 1, math.ceil(end / step))
+        return np.concatenate([[begin], points[end - points > _SAME * (1.0 + np.abs(points))], [end]])
+
+    def _sampled(self, trajectory: Trajectory) -> Any:
+        """Return which rows of a run are its samples: all, or on a grid the last at each of its times, and the end."""
+        if not self.looks_between or self.settings.grid is None:
+            return slice(None)
+        t = trajectory.t
+        grid = self._grid(t[0], t[-1])
+        return np.searchsorted(t, grid + _SAME * (1.0 + np.abs(grid)), "right") - 1
 
     def free_run(self) -> Result:
         """Run the diagram with the parameters as they are, by the stepper of any run."""
@@ -296,7 +313,8 @@ class Problem:
 
     def _result(self, trajectory: Trajectory, k: int | None, h: float) -> Result:
         """Return a run as its result, moved along the derivatives to parameter k."""
-        times, *moved = [v if k is None else v + h * d[:, k] for v, d in _pairs(trajectory)]
+        rows = self._sampled(trajectory)
+        times, *moved = [v[rows] if k is None else v[rows] + h * d[rows, k] for v, d in _pairs(trajectory)]
         out = Result(name="results")
         out["t"], out["x"], out["xnames"] = times, moved[0], list(self.bd.statenames)
         if len(moved) > 1:
@@ -345,6 +363,12 @@ def _ends_of_steps(out: Result, T: float) -> Array:
         longest = longest if longest > _SAME * T else T  # it may stop as soon as it begins
         found = np.union1d(found, np.append(np.arange(out.t[-1] + longest, T, longest), T))
     return found
+
+
+def _beside(times: Array, ends: Array) -> Array:
+    """Return times, those of ends in their place where one is there but for rounding."""
+    near = ends[np.minimum(np.searchsorted(ends, times - _SAME * (1.0 + times)), len(ends) - 1)]
+    return np.where(np.abs(near - times) <= _SAME * (1.0 + times), near, times)
 
 
 def _ports(signals: list[Signal]) -> list[Any]:

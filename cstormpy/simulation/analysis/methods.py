@@ -440,7 +440,8 @@ class Analysis:
         """Return the cost of a run, and its derivative to parameters through the steps that the run takes.
 
         Steps of an adaptive solver count as fixed; where the cost is a function, some end where states and watched
-        signals are largest and least, so that a peak is that between samples too. A zero crossing on the way, as a
+        signals are largest and least, so that a peak is that between samples too, and with `dt` it sees the samples of
+        that grid alone. A zero crossing on the way, as a
         law's change of phase, comes earlier or later with the parameters; what that does is in the derivative, as are
         the samples of a SAMPLEHOLD. What the function of an EVENT writes into states is differenced, by calling it some
         more times, of which nothing remains; how numbers that it sets follow the parameters is not in it, which `notes`

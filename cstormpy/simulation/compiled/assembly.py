@@ -39,6 +39,7 @@ from cstormpy.simulation.compiled.untranslated import (
 )
 from cstormpy.simulation.copies import blocks_read
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.repeatability import say_memory
 
 
 class Assembly:
@@ -295,6 +296,8 @@ class Assembly:
                 self.ways.append((str(b.name), f"{name}: compiled by numba, as it cannot be traced: {reason}"))
                 return values
         self.ways.append((str(b.name), f"{name}: asked in Python, as it cannot be traced: {reason}"))
+        if name != "next":  # which is called once at each tick
+            say_memory(b, "", reason)
         return self._method_in_python(b, name, u, x, found, whole)
 
     def _by_trace(self, b: Any, name: str, u: Sequence[Signal], x: Any, found: list[Any], whole: bool) -> list[Signal]:

@@ -24,6 +24,7 @@ from cstormpy.simulation.compiled.numbers import HeldNumbers, held_by, is_real
 from cstormpy.simulation.compiled.traced import untraceable
 from cstormpy.simulation.compiled.untranslated import WIDEST, Refused
 from cstormpy.simulation.copies import blocks_read
+from cstormpy.simulation.repeatability import say_memory
 
 
 class MethodAsFunction:
@@ -163,6 +164,7 @@ def stand_ins(assembly: Any, block: Any, known: Mapping[int, Any]) -> dict[int, 
         else:
             found[id(law)], way = {"__call__" if own is not law else "torque": torque}, "compiled by numba"
         assembly.ways.append((str(block.name), f"law {name}: {way}, as it cannot be traced: {why}"))
+        say_memory(block, f"law {name} ", why)
     return found
 
 

@@ -441,15 +441,15 @@ class Analysis:
 
         Steps of an adaptive solver count as fixed; where the cost is a function, some end where states and watched
         signals are largest and least, so that a peak is that between samples too, and with `dt` it sees the samples of
-        that grid alone. A zero crossing on the way, as a
-        law's change of phase, comes earlier or later with the parameters; what that does is in the derivative, as are
-        the samples of a SAMPLEHOLD. What the function of an EVENT writes into states is differenced, by calling it some
-        more times, of which nothing remains; how numbers that it sets follow the parameters is not in it, which `notes`
-        tells. They tell too where events come together and what follows depends on which is first: there is a
-        derivative on each side. A run that a STOP ends has derivatives of when it does too. What a jump of a STEP,
-        PIECEWISE, WAVEFORM or PULSE does by coming earlier or later is in it too; it is refused where a clock ticks at
-        the same time and samples what it changes, or an event comes then as well, as of a COMPARE or SAMPLEHOLD. That
-        of a FUNCTION, or of a source of your own, is not in it; `notes` tells of those.
+        that grid alone. A zero crossing on the way, as a law's change of phase, comes earlier or later with the
+        parameters; what that does is in the derivative, as are the samples of a SAMPLEHOLD. What the function of an
+        EVENT writes into states and numbers of blocks is differenced, by calling it some more times, of which nothing
+        remains; how that of a later EVENT follows numbers which were set from others is not in it, which `notes` tells.
+        They tell too where events come together and what follows depends on which is first: there is a derivative on
+        each side. A run that a STOP ends has derivatives of when it does too. What a jump of a STEP, PIECEWISE,
+        WAVEFORM or PULSE does by coming earlier or later is in it too; it is refused where a clock ticks at the same
+        time and samples what it changes, or an event comes then as well, as of a COMPARE or SAMPLEHOLD. That of a
+        FUNCTION, or of a source of your own, is not in it; `notes` tells of those.
 
         Parameters
         ----------

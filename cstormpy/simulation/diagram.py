@@ -137,7 +137,7 @@ class Diagram:
     @cached_property
     def settling(self) -> list[tuple[Any, slice]]:
         """Those whose states are settled after a step that no run looks at, and where these stand."""
-        return [(b, part) for b, part in self.continuous if is_bounded(b) or getattr(b, "settles", False)]
+        return [(b, part) for b, part in self.continuous if is_bounded(b) or _settles(b)]
 
     @cached_property
     def rates(self) -> list[tuple[Any, ...]]:
@@ -274,7 +274,7 @@ class Diagram:
         """Return a copy of a state that others have stepped to: within limits, loops closed, rotation vectors short."""
         found: Array = self.bounds.within(x).copy()
         for block, part in self.settling:
-            if not is_bounded(block):
+            if _settles(block):
                 found[part] = block.settled(found[part])
         return found
 
@@ -491,6 +491,11 @@ def _takes(method: Callable[..., Any], arguments: tuple[str, ...]) -> bool:
     except ValueError:  # of C
         return True
     return True
+
+
+def _settles(b: Any) -> bool:
+    """Tell whether a block has a way of its own to settle its state; of one without its ports are not asked."""
+    return hasattr(type(b), "settles") and bool(b.settles)
 
 
 def _refused(b: Any, values: Any) -> BlockError:

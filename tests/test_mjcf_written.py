@@ -97,6 +97,21 @@ class TestMuJoCo:
         mech = tree(rng, 4, ("spherical", "revolute"), Free(name="root"))
         assert_same(mech, mech.to_mjcf(), rng)
 
+    @pytest.mark.parametrize("joint", [Free(name="root"), Spherical(name="root", point=(0.1, 0.2, 0.3))])
+    def test_motors_push_along_the_coordinates(self, joint):
+        """Those of a free joint pushed along the world's axes, whichever way its link stood; torques are those at 0."""
+        mujoco, rng = pytest.importorskip("mujoco"), np.random.default_rng(5)
+        link = Link("a", None, joint, random_pose(rng), **body(rng))
+        text = Mechanism([link], gravity=rng.normal(size=3)).to_mjcf()
+        mech = Mechanism.from_mjcf(text)
+        model = mujoco.MjModel.from_xml_string(text)
+        data, tau = mujoco.MjData(model), rng.normal(size=mech.n)
+        data.ctrl[:] = tau
+        mujoco.mj_forward(model, data)
+        V = pytest.importorskip("mujoco_model").Oracle(text, mech).rates(np.zeros(mech.n))
+        assert_close(V.T @ data.qfrc_actuator, tau, 1e-12)
+        assert_close(V @ mech.forward_dynamics(np.zeros(mech.n), np.zeros(mech.n), tau), data.qacc, 1e-9)
+
     @pytest.mark.parametrize("name", sorted(set(library.names()) - {"puma560"}))
     def test_the_library(self, name):
         """Thin rods have a moment of zero, which MuJoCo refuses: it is as good as that."""
@@ -297,6 +312,10 @@ class TestWriting:
         assert mech.to_mjcf().count('ctrlrange="-2.0 2.0"') == 3 and not caplog.messages
         mech.with_drive(actuated=[]).to_mjcf()
         assert "limits of single coordinates are left out: 'a'" in caplog.text
+
+    def test_motors_of_a_free_body_that_turns_about_a_point(self, caplog):
+        Mechanism([Link("a", None, Free(point=(1, 0, 0), name="root"), None, 1.0)]).to_mjcf()
+        assert "act at the origin of their body, not at point: 'root'" in caplog.text
 
     def test_a_long_chain(self):
         mech = library.chain(400)

@@ -94,8 +94,8 @@ def to_mjcf(mech: Mechanism, name: str = "robot") -> str:
         inner = [*joints, *_inertial(body.link, notes), *map(_geom, body.link.shapes)]
         lines += [f"{pad}  {line}" for line in (*inner, *sites.get(body.link.name, ()))]
     lines.append("  </worldbody>")
-    driven = [part for body in bodies for part in body.parts if part.coordinates[0] in mech.actuated]
-    motors = [line for part in driven for line in _motors(part, notes)]
+    driven = [(part, body) for body in bodies for part in body.parts if part.coordinates[0] in mech.actuated]
+    motors = [line for part, body in driven for line in _motors(part, body.pose[:3, :3], notes)]
     for tag, found in (("equality", equalities), ("actuator", motors)):
         if found:
             lines += [f"  <{tag}>", *(f"    {line}" for line in found), f"  </{tag}>"]
@@ -339,11 +339,18 @@ def _range(key: str, pair: tuple[float, float] | None, part: _Part, notes: Notes
     return [f'{key}="{low!r} {high!r}"']
 
 
-def _motors(part: _Part, notes: Notes) -> list[str]:
-    """Return the motors of a joint: one, or one for each of its coordinates."""
-    count, found = len(part.freedoms), []
+def _motors(part: _Part, R: Array, notes: Notes) -> list[str]:
+    """Return the motors of a joint: one, or one for each of its coordinates.
+
+    A free body is pushed along the world's axes by MuJoCo, here along those, R, that it has at the start.
+    """
+    count, found, gears = len(part.freedoms), [], np.eye(6)
+    if part.kind == "free":
+        gears[:3, :3] = R.T
+        if part.freedoms[-1].point.any():
+            notes.add("motors of free joints act at the origin of their body, not at point", repr(part.name))
     for k, (label, freedom) in enumerate(zip(part.coordinates, part.freedoms, strict=True)):
-        gear = "" if count == 1 else f' gear="{numbers_of(np.eye(6)[k])}"'
+        gear = "" if count == 1 else f' gear="{numbers_of(gears[k])}"'
         limit = _range("ctrlrange", (freedom.limits or Limits()).torque, part, notes)
         words = [f"<motor name={quoteattr(label)} joint={quoteattr(part.name)}{gear}", *limit]
         found.append(f"{' '.join(words)}/>")

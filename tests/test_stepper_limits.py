@@ -124,6 +124,18 @@ def test_limits_of_several_states_and_on_one_side(sim):
     np.testing.assert_array_equal(stepper.reset(stepper.state)[:1], 0.2)
 
 
+def test_a_limit_that_a_state_beside_others_gets_later(sim):
+    """It held from the first step on, and not at the reset that takes it up."""
+    bd = sim.blockdiagram()
+    full = bd.INTEGRATOR(x0=[0.0, 0.0], max=[0.3, np.inf], name="full")
+    bd.connect(bd.CONSTANT([1.0, 1.0], name="push"), full)
+    one, many = sim.stepper(bd, ["push"], ["full"]), sim.batch_stepper(bd, ["push"], ["full"], count=2)
+    full.max = [0.3, 0.5]
+    for stepper in (one, many):
+        stepper.reset([0.2, 0.9])
+        np.testing.assert_array_equal(np.atleast_2d(stepper.x)[0], [0.2, 0.5])
+
+
 @pytest.mark.parametrize("ticks", [0.05, 0.013])
 def test_a_sampled_loop_with_a_limit(sim, ticks):
     """A motor whose current has a limit, held by a sampled proportional law, as a run has it."""

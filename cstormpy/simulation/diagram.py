@@ -25,7 +25,7 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError, DiagramError, reason_of, shown
 from cstormpy.simulation.bdsim_blocks import is_of, method_of, output_of
-from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
+from cstormpy.simulation.bounds import Bounds, bounds_of, is_bounded, rate_of_integrator, side_of
 from cstormpy.simulation.holds import Hold, holds_of
 from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
@@ -272,10 +272,10 @@ class Diagram:
 
     def settled(self, x: Array) -> Array:
         """Return a copy of a state that others have stepped to: within limits, loops closed, rotation vectors short."""
-        found: Array = self.bounds.within(x).copy()
+        found = x.copy()
         for block, part in self.settling:
-            if _settles(block):
-                found[part] = block.settled(found[part])
+            own = _settles(block)
+            found[part] = block.settled(found[part]) if own else np.clip(found[part], *bounds_of(block))
         return found
 
     def next_state(self, clock: Any, t: float) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import numpy as np
@@ -95,6 +96,21 @@ class TestMuJoCo:
         rng = np.random.default_rng(seed)
         mech = tree(rng, 4, ("spherical", "revolute"), Free(name="root"))
         assert_same(mech, mech.to_mjcf(), rng)
+
+    @pytest.mark.parametrize("joint", [Free(name="root"), Spherical(name="root", point=(0.1, 0.2, 0.3))])
+    def test_motors_push_along_the_coordinates(self, joint):
+        """Those of a free joint pushed along the world's axes, whichever way its link stood; torques are those at 0."""
+        mujoco, rng = pytest.importorskip("mujoco"), np.random.default_rng(5)
+        link = Link("a", None, joint, random_pose(rng), **body(rng))
+        text = Mechanism([link], gravity=rng.normal(size=3)).to_mjcf()
+        mech = Mechanism.from_mjcf(text)
+        model = mujoco.MjModel.from_xml_string(text)
+        data, tau = mujoco.MjData(model), rng.normal(size=mech.n)
+        data.ctrl[:] = tau
+        mujoco.mj_forward(model, data)
+        V = pytest.importorskip("mujoco_model").Oracle(text, mech).rates(np.zeros(mech.n))
+        assert_close(V.T @ data.qfrc_actuator, tau, 1e-12)
+        assert_close(V @ mech.forward_dynamics(np.zeros(mech.n), np.zeros(mech.n), tau), data.qacc, 1e-9)
 
     @pytest.mark.parametrize("name", sorted(set(library.names()) - {"puma560"}))
     def test_the_library(self, name):
@@ -194,6 +210,15 @@ class TestWriting:
             "wrist[2]",
         )
 
+    @pytest.mark.parametrize("position", [(None, 1.0), (-2.0, None)])
+    @pytest.mark.parametrize("actuated", [["a"], []])
+    def test_limits_on_one_side_come_back(self, position, actuated):
+        """They came back with another side at 1e10, which MuJoCo has for an open one."""
+        limits = Limits(position, torque=position)
+        link = Link("a", None, Revolute((0, 0, 1), limits=limits), None, 1.0, (0, 0, 0), (1, 1, 1))
+        back = Mechanism.from_mjcf(Mechanism([link], actuated=actuated).to_mjcf())
+        assert back.links[0].joint.limits == limits
+
     def test_links_without_a_mass_pass_their_joints_on(self, caplog):
         """Two of them, whose frames lie apart, on one that has a mass: MuJoCo has one body with three joints."""
         rng = np.random.default_rng(3)
@@ -217,6 +242,23 @@ class TestWriting:
         mech = Mechanism([arm, Link("head", "arm", Fixed(), random_pose(rng), **body(rng))])
         assert Mechanism.from_mjcf(mech.to_mjcf()).names == mech.names
         assert_same(mech, mech.to_mjcf(), rng)
+
+    def test_of_a_point_mass_nothing_is_said(self, caplog):
+        """It was called one that no body has."""
+        Mechanism([Link("a", None, Revolute((0, 0, 1)), None, 1.0, (1, 0, 0))]).to_mjcf()
+        assert not caplog.messages
+
+    def test_masses_that_are_too_small_for_mujoco(self):
+        """MuJoCo refused the file; whatever a link is called, the error's remedy can be copied."""
+        mujoco = pytest.importorskip("mujoco")
+        for name in ("a", "it's", 'say "x"', "back\\slash"):
+            small = Link(name, None, Revolute((0, 0, 1)), None, 1e-16, (1, 0, 0))
+            mech = Mechanism([small, Link("b", name, Revolute((0, 0, 1)), None, 1.0, (1, 0, 0))])
+            with pytest.raises(InvalidValue, match="without a mass, 1e-15 kg at least") as why:
+                mech.to_mjcf()
+            masses = re.search(r"mech\.with_parameters\((\{.*\})\)$", str(why.value))
+            text = mech.with_parameters(ast.literal_eval(masses[1])).to_mjcf()
+            np.testing.assert_array_equal(mujoco.MjModel.from_xml_string(text).body_mass, [0.0, 1e-6, 1.0])
 
     def test_inertias_that_no_body_has(self, caplog):
         """They become larger by as little as it takes, in axes of their own: MuJoCo would refuse the file."""
@@ -262,6 +304,18 @@ class TestWriting:
         for words in ("limits of velocities are left out", "over which friction is smoothed", "follow the bodies",
                       f"say it again, Mechanism.from_mjcf(path, active=...): {second.joint_name}"):  # fmt: skip
             assert said.count(words) == 1
+
+    def test_limits_of_single_coordinates_of_a_ball(self, caplog):
+        """Those of torques are limits of its motors; without these nothing was said of them."""
+        ball = Spherical(limits=[Limits(torque=2.0)] * 3)
+        mech = Mechanism([Link("a", None, ball, None, 1.0)])
+        assert mech.to_mjcf().count('ctrlrange="-2.0 2.0"') == 3 and not caplog.messages
+        mech.with_drive(actuated=[]).to_mjcf()
+        assert "limits of single coordinates are left out: 'a'" in caplog.text
+
+    def test_motors_of_a_free_body_that_turns_about_a_point(self, caplog):
+        Mechanism([Link("a", None, Free(point=(1, 0, 0), name="root"), None, 1.0)]).to_mjcf()
+        assert "act at the origin of their body, not at point: 'root'" in caplog.text
 
     def test_a_long_chain(self):
         mech = library.chain(400)

@@ -299,6 +299,21 @@ def test_loops_stay_closed_between_ticks_as_in_a_run(sim, monkeypatch):
             np.testing.assert_allclose(x, out.x[-1], rtol=0, atol=1e-10)
 
 
+def test_a_loop_that_a_long_step_opens_is_closed_by_python_or_named(sim):
+    """Machine code takes one Newton step: of a few more, as batches take, "a block of the diagram" failed."""
+    one = sim.stepper(pushed_four_bar(sim.blockdiagram()), ["push"], ["plant.q"])
+    many = sim.batch_stepper(pushed_four_bar(sim.blockdiagram()), ["push"], ["plant.q"], count=2)
+    for _ in range(3):
+        y, rows = one.step([1.0], 0.1), many.step([[1.0], [1.0]], 0.1)
+        np.testing.assert_allclose(rows, [y, y], rtol=0, atol=1e-9)
+    x, z = one.x, one.state.sampled
+    with pytest.raises(cs.BlockError, match=r"step: at t = .*: loop pin: .* misses closure .* substeps="):
+        one.step([300.0], 0.1)
+    np.testing.assert_array_equal(one.x, x)
+    assert one.state.sampled == z
+    np.testing.assert_allclose(one.step([1.0], 0.02), many.step([[1.0], [1.0]], 0.02)[0], rtol=0, atol=1e-9)
+
+
 def test_what_is_held_from_the_start_follows_the_inputs_of_the_first_step(sim):
     """A difference whose clock ticks later holds what it is of the inputs at the start, as in a run."""
     bd = sim.blockdiagram()

@@ -61,6 +61,43 @@ def test_states_are_those_by_hand_and_of_a_run(sim):
     np.testing.assert_allclose(stepper.step([2.0], 1.0), out.x[-1], rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("solver", ["Euler", "RK4"])
+@pytest.mark.parametrize("room", [0.5, 0.9, 0.999999, 1.0])
+def test_a_limit_within_a_step_is_reached_by_its_end(sim, solver, room):
+    """Rates were zero in the stages beyond it, so that of a step that ends at the limit a sixth was missing."""
+    made = wound(sim.blockdiagram(), low=-1.5 * room * 0.1, high=1.5 * room * 0.1)
+    one = sim.stepper(made, ["push"], ["full"], solver=solver)
+    many = sim.batch_stepper(made, ["push"], ["full"], count=2, solver=solver)
+    for sign in (1.0, -1.0):
+        for stepper, u in ((one, [sign]), (many, [[sign], [sign]])):
+            stepper.reset()
+            np.testing.assert_allclose(np.ravel(stepper.step(u, 0.1))[0], sign * 1.5 * room * 0.1, rtol=1e-14)
+
+
+def test_limits_that_are_taken_away(sim):
+    """The stepper died of an AttributeError; limits that come later are refused, as they change the equations."""
+    made = wound(sim.blockdiagram())
+    one, many = sim.stepper(made, ["push"], ["full"]), sim.batch_stepper(made, ["push"], ["full"], count=2)
+    made["full"].min = made["full"].max = None
+    for stepper, u in ((one, [2.0]), (many, [[2.0], [2.0]])):
+        stepper.reset()
+        np.testing.assert_allclose(np.ravel(stepper.step(u, 1.0))[0], 3.0, rtol=1e-14)
+    made = wound(sim.blockdiagram(), low=None, high=None)
+    one = sim.stepper(made, ["push"], ["full"])
+    made["full"].max = 0.1
+    with pytest.raises(DiagramError, match="set to one of another form"):
+        one.reset()
+
+
+def test_a_run_between_that_ends_at_a_limit_holds_no_stepper(sim):
+    """What a run keeps with the block, at which limit it is held, says nothing of a stepper."""
+    made = wound(sim.blockdiagram())
+    one = sim.stepper(made, ["push"], ["full"])
+    sim.run(made, T=1.0)
+    one.reset()
+    np.testing.assert_allclose(one.step([0.5], 0.1), 0.075, rtol=1e-13)
+
+
 def test_a_start_beyond_a_limit_is_at_it(sim):
     bd = wound(sim.blockdiagram())
     one, many = sim.stepper(bd, ["push"], ["full"]), sim.batch_stepper(bd, ["push"], ["full"], count=2)
@@ -85,6 +122,18 @@ def test_limits_of_several_states_and_on_one_side(sim):
     np.testing.assert_allclose(stepper.x[3:], [0.15, -0.05, 0.2 * 0.5 + 1.5 * 0.25], rtol=1e-13)
     full.max[0] = 0.2
     np.testing.assert_array_equal(stepper.reset(stepper.state)[:1], 0.2)
+
+
+def test_a_limit_that_a_state_beside_others_gets_later(sim):
+    """It held from the first step on, and not at the reset that takes it up."""
+    bd = sim.blockdiagram()
+    full = bd.INTEGRATOR(x0=[0.0, 0.0], max=[0.3, np.inf], name="full")
+    bd.connect(bd.CONSTANT([1.0, 1.0], name="push"), full)
+    one, many = sim.stepper(bd, ["push"], ["full"]), sim.batch_stepper(bd, ["push"], ["full"], count=2)
+    full.max = [0.3, 0.5]
+    for stepper in (one, many):
+        stepper.reset([0.2, 0.9])
+        np.testing.assert_array_equal(np.atleast_2d(stepper.x)[0], [0.2, 0.5])
 
 
 @pytest.mark.parametrize("ticks", [0.05, 0.013])

@@ -94,6 +94,26 @@ def test_a_start_beyond_half_a_turn_is_told_by_the_shorter_vector():
     assert_same_motion(mech, one.x, x, 1e-12)
 
 
+@pytest.mark.parametrize("count", [3, 8, 21])
+def test_rows_that_start_beyond_half_a_turn_are_as_one_copy(count):
+    """Many are settled by machine code, some by Python, and some of them at a time."""
+    sim, mech, rng = cs.Simulation(live=False, progress=False), satellite(), np.random.default_rng(1)
+    bd = sim.blockdiagram()
+    tumbling(bd, mech)
+    one, many = sim.stepper(bd, ["push"], ["plant.q"]), sim.batch_stepper(bd, ["push"], ["plant.q"], count=count)
+    x = rng.uniform(-3.0, 3.0, (count, 2 * mech.n))
+    x[0, 3:6], x[1, 3:6], want = 2.0, 0.1, []
+    for row in x:
+        one.reset(row)
+        want.append(one.x)
+    assert (np.array(want) != x).any(axis=1)[:2].tolist() == [True, False]
+    many.reset(x)
+    np.testing.assert_allclose(many.x, want, rtol=1e-13, atol=1e-14)
+    some = np.arange(count) % 2 == 0
+    many.reset(x[some][::-1], where=some)
+    np.testing.assert_allclose(many.x[some], np.array(want)[some][::-1], rtol=1e-13, atol=1e-14)
+
+
 def test_a_step_of_more_than_a_turn_says_what_helps():
     """At 400 rad/s a step of 0.05 s is three turns, over which no vector can be followed."""
     sim, mech = cs.Simulation(live=False, progress=False), satellite("ball")

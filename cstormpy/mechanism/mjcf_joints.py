@@ -10,7 +10,7 @@ import numpy as np
 from cstormpy.arrays import Array
 from cstormpy.errors import FileFormatError, unknown_name
 from cstormpy.linkage.joints import Free, Joint, Limits, Prismatic, Revolute, Spherical
-from cstormpy.mechanism.mjcf_settings import Classes, Settings
+from cstormpy.mechanism.mjcf_settings import LARGEST, Classes, Settings
 from cstormpy.mechanism.reader_notes import Notes, made
 from cstormpy.mechanism.xml_elements import Element, named
 
@@ -90,6 +90,14 @@ def _limited(element: Element, key: str, switch: str, whose: str, auto: bool) ->
     return (low, high) if low < high else None
 
 
+def _opened(pair: Pair | None) -> Pair | None:
+    """Return a range without a side that is as far as MuJoCo's largest number."""
+    if pair is None:
+        return None
+    low, high = pair
+    return (low if low > -LARGEST else -np.inf), (high if high < LARGEST else np.inf)
+
+
 def ball_joint(
     kind: type[Spherical],
     element: Element,
@@ -137,13 +145,13 @@ def hinge_or_slide(
     for key in _OTHERS:
         if key in element.attributes:
             notes.add(f"{key} is left out", f"{name!r} (line {element.line})")
-    position = _limited(element, "range", "limited", whose, settings.autolimits)
+    position = _opened(_limited(element, "range", "limited", whose, settings.autolimits))
     if position is not None and kind == "hinge":
         position = (angle(position[0]), angle(position[1]))
     force = _limited(element, "actuatorfrcrange", "actuatorfrclimited", whose, settings.autolimits)
     if force is not None:
         torque = force if torque is None else (max(force[0], torque[0]), min(force[1], torque[1]))
-    options["limits"] = made(f"{where}{whose}: ", lambda: Limits(position=position, torque=torque)) or None
+    options["limits"] = made(f"{where}{whose}: ", lambda: Limits(position=position, torque=_opened(torque))) or None
     axis = place[:3, :3] @ np.array(element.vector("axis", whose, (0.0, 0.0, 1.0)))
     joint = made(where, lambda: (Revolute if kind == "hinge" else Prismatic)(axis, **options))
     zero = angle(element.number("ref", whose, 0.0))

@@ -27,6 +27,9 @@ CLOSERS = ("connect", "weld")
 OTHERS = "constraints other than connect, weld and straight couplings of two joints are skipped"
 """What is said of the others."""
 
+LARGEST = 1e10
+"""MuJoCo's largest number: a range that ends there is open."""
+
 _PLACE = ("name", "pos", *ORIENTATIONS)
 _KNOWN = {tag: frozenset((*first, *" ".join(others).split())) for tag, first, *others in (
     ("compiler", (), "alignfree angle assetdir autolimits balanceinertia boundinertia boundmass conflict convexhull",

@@ -24,6 +24,7 @@ from cstormpy.linkage.links import INERTIA_TOLERANCE, Link
 from cstormpy.linkage.loops import Loop
 from cstormpy.linkage.shapes import Shape
 from cstormpy.mechanism.mechanism import Mechanism
+from cstormpy.mechanism.mjcf_settings import LARGEST
 from cstormpy.mechanism.reader_notes import Notes, fresh_name
 from cstormpy.mechanism.xml_elements import numbers_of
 
@@ -35,11 +36,11 @@ _ENDS = {"position": "connect", "pin": "connect", "pose": "weld", "planar": "wel
 _MOST = 6
 """Coordinates that a body of MuJoCo may have."""
 
-_OPEN = 1e10
-"""An open side of a range, MuJoCo's largest number."""
-
 _LEAST = 1e-14
 """The least moment of inertia [kg m²], ten times what MuJoCo asks for."""
+
+_LEAST_MASS = 1e-15
+"""What MuJoCo asks for of bodies that move [kg]."""
 
 _ROUNDING = 1e-12
 
@@ -93,8 +94,8 @@ def to_mjcf(mech: Mechanism, name: str = "robot") -> str:
         inner = [*joints, *_inertial(body.link, notes), *map(_geom, body.link.shapes)]
         lines += [f"{pad}  {line}" for line in (*inner, *sites.get(body.link.name, ()))]
     lines.append("  </worldbody>")
-    driven = [part for body in bodies for part in body.parts if part.coordinates[0] in mech.actuated]
-    motors = [line for part in driven for line in _motors(part, notes)]
+    driven = [(part, body) for body in bodies for part in body.parts if part.coordinates[0] in mech.actuated]
+    motors = [line for part, body in driven for line in _motors(part, body.pose[:3, :3], notes)]
     for tag, found in (("equality", equalities), ("actuator", motors)):
         if found:
             lines += [f"  <{tag}>", *(f"    {line}" for line in found), f"  </{tag}>"]
@@ -128,15 +129,16 @@ def _bodies(mech: Mechanism) -> list[_Body]:
             light.append(link.name)
         elif not body.parts or _has_mass(link, carried):
             found.append(body)
-        elif _can_pass_on(body, on_it) and link.name not in ends:
+        elif not link.mass and _can_pass_on(body, on_it) and link.name not in ends:
             waiting[link.name] = body
         else:
             light.append(link.name)
     if light:
-        masses = ", ".join(f"'{name}.mass': 1e-6" for name in light)
+        masses = ", ".join(f"{f'{name}.mass'!r}: 1e-6" for name in light)
         raise InvalidValue(
             f"link{'s' * (len(light) > 1)} {', '.join(map(repr, light))}: MuJoCo has no bodies that move, or have an "
-            f"inertia, without a mass; give one that does not matter: mech.with_parameters({{{masses}}})"
+            f"inertia, without a mass, {_LEAST_MASS:g} kg at least; give one that does not matter: "
+            f"mech.with_parameters({{{masses}}})"
         )
     places = {link.name: k for k, link in enumerate(mech.links)}
     return sorted(found, key=lambda body: places[body.link.name])
@@ -174,11 +176,11 @@ def _from_the_base(carried: dict[str | None, list[Link]]) -> Iterator[Link]:
 
 
 def _has_mass(link: Link, carried: dict[str | None, list[Link]]) -> bool:
-    """Tell whether a link has a mass, or one that is welded to it."""
+    """Tell whether a link has a mass that is enough for MuJoCo, or one that is welded to it."""
     stack = [link]
     while stack:
         each = stack.pop()
-        if each.mass:
+        if each.mass >= _LEAST_MASS:
             return True
         stack += [other for other in carried.get(each.name, ()) if not other.joint.dof]
     return False
@@ -214,7 +216,7 @@ def _inertial(link: Link, notes: Notes) -> list[str]:
     straight = np.array_equal(own, np.diag(np.diag(own)))
     moments, axes = (np.diag(own), np.eye(3)) if straight else np.linalg.eigh(own)
     raised = _as_asked(moments)
-    if (raised - moments).max() > 3.0 * INERTIA_TOLERANCE * raised.max():
+    if (raised - moments).max() > max(_LEAST, 3.0 * INERTIA_TOLERANCE * raised.max()):
         notes.add("inertias that no body has are made larger, as MuJoCo asks for", repr(link.name))
     if straight:
         return [f'{start} diaginertia="{numbers_of(raised)}"/>']
@@ -306,13 +308,13 @@ def _joint(part: _Part, driven: bool, notes: Notes) -> str:
             words += _range("actuatorfrcrange", limits.torque, part, notes)
     elif part.max_angle is not None and part.kind == "ball":
         words.append(f'range="0 {part.max_angle!r}"')
-    for text, lost in _lost(part):
+    for text, lost in _lost(part, driven):
         if lost:
             notes.add(text, repr(part.name))
     return f"{' '.join(words)}/>"
 
 
-def _lost(part: _Part) -> Iterator[tuple[str, bool]]:
+def _lost(part: _Part, driven: bool) -> Iterator[tuple[str, bool]]:
     """Go through what MuJoCo has no word for, and whether a joint has it."""
     limits = [freedom.limits or Limits() for freedom in part.freedoms]
     usual = OneDofJoint.own_torque["friction_velocity"]
@@ -320,7 +322,7 @@ def _lost(part: _Part) -> Iterator[tuple[str, bool]]:
     smooth = any(freedom.friction and freedom.friction_velocity != usual for freedom in part.freedoms)
     yield "the velocity over which friction is smoothed is left out", smooth
     if part.kind in _BALLS:
-        several = any(each.position is not None for each in limits)
+        several = any(each.position is not None or not (driven or each.torque is None) for each in limits)
         yield (
             "limits of single coordinates are left out",
             several or (part.kind == "free" and part.max_angle is not None),
@@ -330,18 +332,25 @@ def _lost(part: _Part) -> Iterator[tuple[str, bool]]:
 def _range(key: str, pair: tuple[float, float] | None, part: _Part, notes: Notes) -> list[str]:
     if pair is None:
         return []
-    low, high = max(pair[0], -_OPEN), min(pair[1], _OPEN)
+    low, high = max(pair[0], -LARGEST), min(pair[1], LARGEST)
     if low >= high:
         notes.add("limits that leave one value alone are left out", repr(part.name))
         return []
     return [f'{key}="{low!r} {high!r}"']
 
 
-def _motors(part: _Part, notes: Notes) -> list[str]:
-    """Return the motors of a joint: one, or one for each of its coordinates."""
-    count, found = len(part.freedoms), []
+def _motors(part: _Part, R: Array, notes: Notes) -> list[str]:
+    """Return the motors of a joint: one, or one for each of its coordinates.
+
+    A free body is pushed along the world's axes by MuJoCo, here along those, R, that it has at the start.
+    """
+    count, found, gears = len(part.freedoms), [], np.eye(6)
+    if part.kind == "free":
+        gears[:3, :3] = R.T
+        if part.freedoms[-1].point.any():
+            notes.add("motors of free joints act at the origin of their body, not at point", repr(part.name))
     for k, (label, freedom) in enumerate(zip(part.coordinates, part.freedoms, strict=True)):
-        gear = "" if count == 1 else f' gear="{numbers_of(np.eye(6)[k])}"'
+        gear = "" if count == 1 else f' gear="{numbers_of(gears[k])}"'
         limit = _range("ctrlrange", (freedom.limits or Limits()).torque, part, notes)
         words = [f"<motor name={quoteattr(label)} joint={quoteattr(part.name)}{gear}", *limit]
         found.append(f"{' '.join(words)}/>")

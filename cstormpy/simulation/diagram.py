@@ -25,7 +25,7 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError, DiagramError, reason_of, shown
 from cstormpy.simulation.bdsim_blocks import is_of, method_of, output_of
-from cstormpy.simulation.bounds import Bounds, is_bounded, rate_of_integrator, side_of
+from cstormpy.simulation.bounds import Bounds, bounds_of, is_bounded, rate_of_integrator, side_of
 from cstormpy.simulation.holds import Hold, holds_of
 from cstormpy.simulation.step_control import shortest_step
 from cstormpy.simulation.steppers import StepFailed
@@ -139,7 +139,7 @@ class Diagram:
     @cached_property
     def settling(self) -> list[tuple[Any, slice]]:
         """Those whose states are settled after a step that no run looks at, and where these stand."""
-        return [(b, part) for b, part in self.continuous if is_bounded(b) or getattr(b, "settles", False)]
+        return [(b, part) for b, part in self.continuous if is_bounded(b) or _settles(b)]
 
     @cached_property
     def rates(self) -> list[tuple[Any, ...]]:
@@ -274,10 +274,10 @@ class Diagram:
 
     def settled(self, x: Array) -> Array:
         """Return a copy of a state that others have stepped to: within limits, loops closed, rotation vectors short."""
-        found: Array = self.bounds.within(x).copy()
+        found = x.copy()
         for block, part in self.settling:
-            if not is_bounded(block):
-                found[part] = block.settled(found[part])
+            own = _settles(block)
+            found[part] = block.settled(found[part]) if own else np.clip(found[part], *bounds_of(block))
         return found
 
     def next_state(self, clock: Any, t: float) -> Array:
@@ -500,6 +500,11 @@ def _takes(method: Callable[..., Any], arguments: tuple[str, ...]) -> bool:
     except ValueError:  # of C
         return True
     return True
+
+
+def _settles(b: Any) -> bool:
+    """Tell whether a block has a way of its own to settle its state; of one without its ports are not asked."""
+    return hasattr(type(b), "settles") and bool(b.settles)
 
 
 def _refused(b: Any, values: Any) -> BlockError:

@@ -132,9 +132,7 @@ class BatchStepper:
         chosen = self.count if where is None else int(rows.size)
         shapes, samples = ((n,), (chosen, n)), self._found.samples_of(sampled, chosen)
         with self._found.begun(x, t, "batch_stepper", lambda x: real_array(x, "reset: x", *shapes)) as start:
-            state = start.x
-            if self._diagram.settling:
-                state = np.array([self._diagram.settled(row) for row in np.atleast_2d(state)])
+            state = self._settled(np.atleast_2d(start.x)) if self._diagram.settling else start.x
             self._t, self._x, self._u, self._late = (each.copy() for each in before)
             self._x[rows], self._u[rows], self._t[rows], self._late[rows] = state, self._u0, start.t, 0.0
             try:
@@ -241,6 +239,15 @@ class BatchStepper:
         t = np.maximum(self._moment, self._clocked.earliest)
         self._ticked((t, self._end, self._z, self._u), self._after, 0, len(t), self.count)
         return self._after
+
+    def _settled(self, x: Array) -> Array:
+        """Return the states (k, n) of starts as they are to be; loops, which may be far open there, Python closes."""
+        if self._closing is not None and not self._diagram.closed and len(x) >= LANES:
+            t, z, u = (np.zeros((len(x), each.shape[1])) for each in (self._t, self._z, self._u))
+            found = np.empty_like(x)
+            if self._closing.fill((t, x, z, u), found) == -1:
+                return found
+        return np.array([self._diagram.settled(row) for row in x])
 
     def _settle(self) -> None:
         """Have the states as they are to be after a step: loops closed, rotation vectors short."""

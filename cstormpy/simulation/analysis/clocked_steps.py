@@ -6,13 +6,13 @@ What is due where they end is left to the steps that go on from there, and is do
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.kernels.rungekutta import EARLIEST, LATEST, TIME
+from cstormpy.kernels.rungekutta import CLOSED, EARLIEST, LATEST, TIME
 from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers, settled_within
 from cstormpy.simulation.compiled.slices import Compiled, Slices
 from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME, shortest_step
@@ -50,18 +50,22 @@ class ClockedSteps:
         self.fresh = False
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Let all stay as it was where what is done within fails."""
+    def kept(self) -> Iterator[Callable[[], None]]:
+        """Let all stay as it was where what is done within fails; yield what puts it back before."""
         z, slices, fresh = self._compiled.z, self._slices, self.fresh
         arrays = z, slices.clocks, slices.how, slices.at
         before = [each.copy() for each in arrays]
         jumps = slices.jumps
-        try:
-            yield
-        except BaseException:
+
+        def put_back() -> None:
             for each, values in zip(arrays, before, strict=True):
                 each[:] = values
             slices.jumps, self.fresh = jumps, fresh
+
+        try:
+            yield put_back
+        except BaseException:
+            put_back()
             raise
 
     def begin(self, start: Start) -> None:
@@ -79,14 +83,32 @@ class ClockedSteps:
             first = begins[b._clock]
             c.z[part] = c.out[first + part.start : first + part.stop]
 
-    def go(self, t: float, x: Array, end: float, h: float) -> Array:
+    def go(self, t: float, x: Array, end: float, h: float, put_back: Callable[[], None]) -> Array:
         """Return the state at a time, from that at another, by steps of a length; the signals of then stand in out.
+
+        Where machine code does not close a loop, all is `put_back`, and Python settles states after each step.
 
         Raises
         ------
         StepFailed
-            Where a block fails, a loop does not close, or a state is not finite, in the step from `TIME`.
+            Where a block fails, or a state is not finite, in the step from `TIME`.
+        BlockError
+            Naming a loop that a step has opened too far.
         """
+        program, how = self._compiled.program, self._slices.how
+        try:
+            return self._go(t, x, end, h, self._settles_in_python)
+        except StepFailed:
+            if not program.closes or program.error is not None or not np.isfinite(self.tried).all():
+                raise
+        put_back()
+        how[CLOSED] = 0
+        try:
+            return self._go(t, x, end, h, True)
+        finally:
+            how[CLOSED] = program.closes
+
+    def _go(self, t: float, x: Array, end: float, h: float, by_python: bool) -> Array:
         h = max(h, shortest_step(end))
         if self.fresh:
             self._rate(t, x)
@@ -95,11 +117,11 @@ class ClockedSteps:
         slices = self._slices
         while True:
             self._rate(t, x)
-            good = slices.go_on(t, x, self._next_stop(t, end, h), h)
+            good = slices.go_on(t, x, self._next_stop(t, end, h) if by_python else end, h)
             self._compiled.program.raise_interrupt()
             if not good:
                 raise StepFailed
-            if not self._settles_in_python:
+            if not by_python:
                 if slices.at[LATEST] < end:  # signals are asked for before a jump there, and are seen behind it
                     self._rate(end, slices.x)
                 return slices.x.copy()
@@ -123,9 +145,7 @@ class ClockedSteps:
         return 0
 
     def _next_stop(self, t: float, end: float, h: float) -> float:
-        """Return up to where steps are taken at once: where Python settles states, one, and none beyond a tick."""
-        if not self._settles_in_python:
-            return end
+        """Return up to where steps are taken where Python settles states: one at once, and none beyond a tick."""
         ticks, jumps = self._slices.pending()
         first = min([t + h, *(when for when, _ in ticks if when > t), *jumps[jumps > t]])
         return first if first < end - 1e-9 * h else end

@@ -116,7 +116,7 @@ class DiagramStepper:
         self.x, self.t, self._late, self._due = state, start.t, 0.0, start.due
         return y
 
-    def _kept(self) -> contextlib.AbstractContextManager[None]:
+    def _kept(self) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext() if self._clocked is None else self._clocked.kept()
 
     @property
@@ -188,9 +188,9 @@ class DiagramStepper:
         clocked = self._clocked
         assert clocked is not None
         self._program.p[self._places] = self._u
-        with clocked.kept():
+        with clocked.kept() as put_back:
             try:
-                x = clocked.go(self.t, self.x, end, dt / self._substeps)
+                x = clocked.go(self.t, self.x, end, dt / self._substeps, put_back)
             except StepFailed:
                 self._end[:] = clocked.tried
                 finite = np.isfinite(self._end).all()

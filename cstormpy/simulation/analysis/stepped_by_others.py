@@ -46,8 +46,12 @@ class AssemblySteppedByOthers(AssemblyWithInputs):
     """A walk through a diagram that settles states after each step, as there are no events that would do so."""
 
     def rate_rule(self, b: Any) -> str:
-        """Return which of a block's equations gives the rates of its states: where they have limits, within these."""
+        """Return which of a block's equations gives the rates of its states: where they have limits, beside these."""
         return "bounded_deriv" if is_bounded(b) else "deriv"
+
+    def shown_rule(self, b: Any) -> Callable[..., Any] | None:
+        """Return what puts a state at its limit that is beyond it within a step."""
+        return self.closing_rule(b) if is_bounded(b) else None
 
     def to_close(self) -> list[tuple[Any, slice]]:
         """Return the blocks whose states are to be settled, and where these stand."""

@@ -146,6 +146,10 @@ class Assembly:
         """Return which of a block's equations gives the rates of its states."""
         return "deriv"
 
+    def shown_rule(self, b: Any) -> Callable[..., Any] | None:
+        """Return what makes of a block's state that of which outputs are computed; None where it is this itself."""
+        return None
+
     def to_close(self) -> list[tuple[Any, slice]]:
         """Return the blocks whose loops are to be kept closed, and where their states stand."""
         return self.diagram.closed
@@ -225,7 +229,8 @@ class Assembly:
         return [self.signals.get(id(slot)) for slot in b._inport_slots]
 
     def _outputs(self, b: Any) -> None:
-        u, x = self._inputs(b), self.states.get(b)
+        u, x, shown = self._inputs(b), self.states.get(b), self.shown_rule(b)
+        x = x if shown is None else self._traced(b, shown, [], x)
         attributes = passed_on(b)
         if attributes is not None:
             for name in attributes:

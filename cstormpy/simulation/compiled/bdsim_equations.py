@@ -316,9 +316,8 @@ def _integrator_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
 
 
 @bounded_deriv("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
-def _bounded_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
-    rate = b.gain * np.ravel(u[0])
-    return np.where(((x >= b.high) & (rate > 0.0)) | ((x <= b.low) & (rate < 0.0)), 0.0, rate)
+def _rate_beside_bounds(b: Any, t: Any, u: Signals, x: Any) -> Any:
+    return b.gain * np.ravel(u[0])
 
 
 @bounded("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)

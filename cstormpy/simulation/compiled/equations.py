@@ -42,8 +42,8 @@ class Equations(NamedTuple):
     fails : function of (twin, t, u, x), or None
         Where it holds, the block's own method raises, and is to be asked so that it does.
     bounded_deriv, bounded : function of (twin, t, u, x), or None
-        Of states with limits, where nobody locates when they reach and leave them: the rates of the states, none of
-        which points out of a limit that is reached; and the states after a step, within their limits.
+        Of states with limits, where nobody locates when they reach and leave them: the rates of the states, whatever
+        the limits are; and the states within their limits, as others see them and as they are after a step.
     numbers : mapping of str to function of the block
         Attributes of the twin that are numbers, of whatever type they are in the block, and how each is read; the
         others are symbols where they are floats or arrays of floats.

@@ -115,7 +115,7 @@ def model_of(
         refuse_other_ticks(program, diagram, what, "cannot be written in C")
     _refuse_unwritten(program, what)
     if diagram.settling and not program.closes:
-        block, _ = diagram.settling[0]
+        block, _ = (diagram.closed or diagram.settling)[0]
         raise DiagramError(f"{what}: block {block.name!r} cannot be written in C: what keeps its loops closed cannot")
     if not program.refresh():
         raise DiagramError(f"{what}: the equations do not hold for the values that the parameters have")

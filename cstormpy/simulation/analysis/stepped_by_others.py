@@ -51,13 +51,13 @@ class AssemblySteppedByOthers(AssemblyWithInputs):
 
     def shown_rule(self, b: Any) -> Callable[..., Any] | None:
         """Return what puts a state at its limit that is beyond it within a step."""
-        return self.closing_rule(b) if is_bounded(b) else None
+        return self.settling_rule(b) if is_bounded(b) else None
 
-    def to_close(self) -> list[tuple[Any, slice]]:
-        """Return the blocks whose states are to be settled, and where these stand."""
+    def settled_blocks(self) -> list[tuple[Any, slice]]:
+        """Return the blocks that have loops, rotation vectors or limits, and where their states stand."""
         return self.diagram.settling
 
-    def closing_rule(self, b: Any) -> Callable[..., Any]:
+    def settling_rule(self, b: Any) -> Callable[..., Any]:
         """Return what settles the states of a block."""
         equations = equations_of(b) if is_bounded(b) else None
         return self.projected if equations is None or equations.bounded is None else equations.bounded

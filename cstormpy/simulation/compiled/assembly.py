@@ -103,7 +103,7 @@ class Assembly:
         checked = len(self.out)
         clocks = self._clocks()
         conditions = [condition for _, condition in self._failing]
-        closed, open_ = self._closed_states()
+        closed, open_ = self._settled_states()
         self.numbers.settle([*self.out, *self.rates, *conditions, *closed, *open_])
         status: Any = 0.0
         for (failure, _), condition in zip(reversed(self._failing), reversed(conditions), strict=True):
@@ -150,25 +150,25 @@ class Assembly:
         """Return what makes of a block's state that of which outputs are computed; None where it is this itself."""
         return None
 
-    def to_close(self) -> list[tuple[Any, slice]]:
-        """Return the blocks whose loops are to be kept closed, and where their states stand."""
+    def settled_blocks(self) -> list[tuple[Any, slice]]:
+        """Return the blocks whose states are settled after each step, as loops are closed, and where these stand."""
         return self.diagram.closed
 
-    def closing_rule(self, b: Any) -> Callable[..., Any]:
-        """Return what finds the states of a block that closes its loops."""
+    def settling_rule(self, b: Any) -> Callable[..., Any]:
+        """Return what settles the states of a block."""
         return self.projected
 
-    def _closed_states(self) -> tuple[list[Any], list[Any]]:
-        """Return the nearest state that closes all loops, and where that fails; nothing where it cannot be traced."""
-        if not self.to_close():
+    def _settled_states(self) -> tuple[list[Any], list[Any]]:
+        """Return the states as they are settled, and where that fails; nothing where it cannot be traced."""
+        if not self.settled_blocks():
             return [], []
         found: list[Any] = [x for _, part in self.diagram.continuous for x in [None] * (part.stop - part.start)]
         for b, part in self.diagram.continuous:
             found[part] = numbers(self.states[b])
         failing, self._failing = self._failing, []
         try:
-            for b, part in self.to_close():
-                found[part] = numbers(self._traced(b, self.closing_rule(b), [], self.states[b]))
+            for b, part in self.settled_blocks():
+                found[part] = numbers(self._traced(b, self.settling_rule(b), [], self.states[b]))
             return found, [condition for _, condition in self._failing]
         except (Refused, Untraceable):
             return [], []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from bdsim.components import Block, Plug
@@ -72,6 +73,8 @@ class Ported:
     nout: int
     #: Of the input and the output ports, where they are not open.
     _widths: tuple[tuple[Width, ...], tuple[Width, ...]] | None = None
+    #: Shapes of the zeros that stand for nothing at input ports whose widths are left open.
+    open_zeros: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 
     @property
     def inwidths(self) -> tuple[Width, ...]:

@@ -71,7 +71,7 @@ def feed_open_inputs(bd: Any, given: Any, what: str) -> None:
         block, port = found
         if any(wire.end.block is block and port in port_numbers(wire.end) for wire in bd.wirelist):
             continue
-        shape = declared_width(block, "inwidths", port)
+        shape = declared_width(block, "inwidths", port) or getattr(block, "open_zeros", {}).get(port)
         zero = bd.CONSTANT(np.zeros(shape) if shape else 0.0, name=f"{block.name}_{_port_names(block)[port]}_open")
         bd.connect(zero, block[port])
 

@@ -201,6 +201,42 @@ def test_what_cannot_be_an_environment_is_refused(make, kind, message):
     assert isinstance(told.value, CstormError)
 
 
+@pytest.mark.parametrize(
+    ("count", "given", "message"),
+    [
+        (3, {"reward": lambda before, u, after: -np.sum(after**2)}, "reward: expected 3 numbers, .* got 1;"),
+        (3, {"reward": lambda before, u, after: -(after[0] ** 2)}, r"got 2; .* write after\[..., 0\]"),
+        (2, {"reward": lambda before, u, after: -(after[0] ** 2)}, "for environment 1 among others, and .* alone"),
+        (3, {"terminated": lambda after: np.linalg.norm(after) > 9.0}, "terminated: expected 3 numbers, .* got 1;"),
+        (
+            2,
+            {"terminated": lambda after: after[0] > 0.35},
+            "terminated: gives 0 for environment 1 .* and 1 for it alone",
+        ),
+        (None, {"reward": lambda before, u, after: None}, "reward: expected a number of each environment, got None"),
+        (None, {"reward": lambda before, u, after: after}, "reward: expected one number, got 2"),
+        (None, {"reward": lambda y: 1.0}, r"reward: is called as reward\(before, u, after\)"),
+        (2, {"start": lambda rng: [[0.0, 0.0]]}, r"start: is called as start\(rng, count\)"),
+    ],
+)
+def test_a_reward_of_all_together_is_refused(count, given, message):
+    """Each environment was paid the sum of all, or what belongs to others, and all ended together; nothing said so."""
+    with pytest.raises(CstormError, match=message):
+        env = own(num_envs=count, **given)
+        env.reset(options={"x": [[0.2, 0.0], [0.4, 0.1], [0.6, 0.2]][: count or 1]})
+        env.step(np.ones((count or 1, 1))[slice(None) if count else 0])
+
+
+def test_plain_numbers_and_noise_are_rewards_of_all():
+    """What a task gives without looking at its outputs needs no row for each."""
+    rng = np.random.default_rng(0)
+    for reward in (lambda before, u, after: -1, lambda before, u, after: rng.normal(size=after.shape[:-1])):
+        env = own(num_envs=2, reward=reward, terminated=lambda after: False)
+        env.reset(options={"x": [[0.2, 0.0], [0.4, 0.1]]})
+        _, paid, ended, _, _ = env.step(np.ones((2, 1)))
+        assert paid.shape == ended.shape == (2,) and not ended.any()
+
+
 def stepped(count=3, **options):
     sim = cs.Simulation(engine="compiled", live=False, progress=False)
     return sim.batch_stepper(build(sim), ["push"], ["cart", "speed"], count=count, **options)

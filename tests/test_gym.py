@@ -78,6 +78,32 @@ def test_pictures_show_where_the_mechanism_is():
         cs.gym.make("pendulum").render()
 
 
+def test_a_picture_of_a_body_in_space_goes_along_with_it():
+    """It was a dot from the start, and a smaller one the farther the body fell, in later episodes too."""
+
+    def falling(sim):
+        body = cs.Link("body", joint=cs.Free(), mass=1.0, inertia=(1, 1, 1), shapes=[cs.Shape("box", (0.4, 0.4, 0.1))])
+        bd = sim.blockdiagram()
+        bd.HYBRIDDYNAMICS(cs.Mechanism([body], actuated=[], gravity=(0, 0, -9.81)), wrench=True, name="plant")
+        return bd
+
+    env = cs.gym.make(
+        falling, render_mode="rgb_array", inputs=["plant.wrench"], outputs=["plant.q"], low=-1.0, high=1.0, dt=0.5,
+        reward=lambda before, u, after: 0.0,
+    )  # fmt: skip
+    seen = []
+    for x in (np.zeros(12), np.r_[300.0, -40.0, -500.0, np.zeros(9)], np.zeros(12)):
+        env.reset(options={"x": x})
+        picture = env.render()
+        rows, columns = np.nonzero((picture[..., 2] > 120) & (picture[..., 0] < 90))
+        assert np.ptp(rows) < 200 and 30 < rows.min() and rows.max() < 450 and columns.max() < 450
+        seen.append(len(rows))
+    assert min(seen) > 1000 and max(seen) < 1.5 * min(seen)  # by perspective
+    for _ in range(4):
+        env.step(np.zeros(6))
+    assert env.stepper.x[2] < -19.0 and np.any(env.render() != picture)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

@@ -86,6 +86,10 @@ class Ported:
         """Widths of vectors and shapes of matrices at the output ports; None where that is left open."""
         return (None,) * self.nout if self._widths is None else self._widths[1]
 
+    def port_remedy(self, name: str) -> str:
+        """Return how a block of this kind gets a port that this one was not asked for, empty where none has it."""
+        return _remedy(self, name)
+
     def _port_names(self) -> tuple[list[str], list[str]]:
         """Return the names of inputs and outputs, none while the block is being made."""
         own = self.__dict__

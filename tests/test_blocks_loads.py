@@ -207,3 +207,13 @@ def test_a_port_of_a_plant_that_nothing_is_wired_to_serves_as_an_input(port):
         stepper = sim.stepper(bd, [f"plant.{port}"], ["plant.qd"])
         np.testing.assert_allclose(stepper.step([0, 0, 0, 0, 0, 2 * 9.81], 0.1), 0.0, atol=1e-12)
         np.testing.assert_allclose(stepper.step(np.zeros(6), 0.1)[2], -0.981, rtol=1e-12)
+
+
+def test_a_port_that_was_not_asked_for_is_told_how_it_is_had():
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(MECH, name="plant")
+    with pytest.raises(
+        UnknownName, match=r"inputs: port .*'wrench' does not exist; .*; HYBRIDDYNAMICS\(..., wrench=True\)"
+    ):
+        sim.linearize(bd, inputs=["plant.wrench"])

@@ -114,7 +114,9 @@ class Task:
         """Return the least and the greatest inputs."""
         low, high = (_spread(getattr(self, name), size, f"Task: {name}") for name in ("low", "high"))
         if not (low < high).all():
-            raise InvalidValue("Task: low: expected less than high")
+            k = int(np.argmin(low < high))
+            at = f" at [{k}]; what stays the same is no input" if size > 1 else ""
+            raise InvalidValue(f"Task: low: expected less than high, got {low[k]:g} and {high[k]:g}{at}")
         return low, high
 
     def observation_limits(self, size: int) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 from bdsim.block import Block
 from bdsim.connect import Plug
 
+from cstormpy.errors import UnknownName
 from cstormpy.simulation.recording import Signal, find_signals, unknown_port
 from cstormpy.simulation.wiring import declared_width, port_numbers
 
@@ -128,5 +129,7 @@ def _input_port(bd: Any, item: Any, what: str) -> tuple[Any, int] | None:
     if match["port"] in outputs:
         return None
     if match["port"] not in inputs:
-        raise unknown_port(f"{what}: port of block {block.name!r}", match["port"], [*inputs, *outputs], block.name)
+        unknown = unknown_port(f"{what}: port of block {block.name!r}", match["port"], [*inputs, *outputs], block.name)
+        remedy = getattr(block, "port_remedy", None)
+        raise UnknownName(f"{unknown}{remedy(match['port'])}") if remedy else unknown
     return block, inputs.index(match["port"])

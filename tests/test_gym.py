@@ -104,6 +104,17 @@ def test_a_picture_of_a_body_in_space_goes_along_with_it():
     assert env.stepper.x[2] < -19.0 and np.any(env.render() != picture)
 
 
+def test_numbers_at_the_axes_in_space_do_not_run_together():
+    from matplotlib.figure import Figure
+
+    from cstormpy.linkage.skeleton import skeleton
+    from cstormpy.report.figures import look_at
+
+    axes = Figure(figsize=(4.8, 4.8)).add_subplot(projection="3d")
+    look_at(axes, skeleton(cs.library.puma560()), np.zeros(3), 1.0)
+    assert max(len(axis.get_ticklocs()) for axis in (axes.xaxis, axes.yaxis, axes.zaxis)) <= 7  # at each quarter
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

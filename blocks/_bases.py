@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from bdsim.components import Block, Plug
@@ -72,6 +73,8 @@ class Ported:
     nout: int
     #: Of the input and the output ports, where they are not open.
     _widths: tuple[tuple[Width, ...], tuple[Width, ...]] | None = None
+    #: Shapes of the zeros that stand for nothing at input ports whose widths are left open.
+    open_zeros: Mapping[int, tuple[int, ...]] = MappingProxyType({})
 
     @property
     def inwidths(self) -> tuple[Width, ...]:
@@ -82,6 +85,10 @@ class Ported:
     def outwidths(self) -> tuple[Width, ...]:
         """Widths of vectors and shapes of matrices at the output ports; None where that is left open."""
         return (None,) * self.nout if self._widths is None else self._widths[1]
+
+    def port_remedy(self, name: str) -> str:
+        """Return how a block of this kind gets a port that this one was not asked for, empty where none has it."""
+        return _remedy(self, name)
 
     def _port_names(self) -> tuple[list[str], list[str]]:
         """Return the names of inputs and outputs, none while the block is being made."""

@@ -229,6 +229,12 @@ class Drive:
         #: A wrench comes as (n_links, 6) or flat, and so does the motion of the base, so that widths are left open.
         table += [("wrench", None, links)] * wrench + [("base", None, ())] * base + [("select", 1, ())] * select
         self.names: tuple[str, ...] = tuple(name for name, _, _ in table)
+        #: The shape of the zeros that stand for nothing at a port whose width is left open.
+        self.zeros = {
+            self.port(name): shape
+            for name, shape in (("wrench", (len(links), 6)), ("base", (2, 6)))
+            if name in self.names
+        }
         self.widths: tuple[Width, ...] = tuple(width for _, width, _ in table)
         self.owners: tuple[Sequence[str], ...] = tuple(owners for _, _, owners in table)
 

@@ -166,6 +166,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         self._drive, self._n, self._stops = ported, n, stopped
         self._pushed: tuple[int, Array, Array] | None = None
         self._widths, self._parts = (ported.widths, (n, n, 1)[: len(outputs)]), ported.owners
+        self.open_zeros = ported.zeros
         self._begin(mechanism, "q0", "qd0", "gravity", "mech")
         self._begin_names()
 
@@ -392,7 +393,7 @@ class JointEffort(Following, FunctionBlock):
         self._drive, self._n, self._stops = drive, mechanism.n, stopped
         self._drives, self._locate = among, drives is not None
         self._widths = (self._n, self._n, *drive.widths), (self._n, self._n)
-        self._parts = (mechanism.names, mechanism.names, *drive.owners)
+        self._parts, self.open_zeros = (mechanism.names, mechanism.names, *drive.owners), drive.zeros
         self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
@@ -448,6 +449,7 @@ class InverseDynamics(bases.Mechanical, FunctionBlock):
         n = self._n = mechanism.n
         self._loads = loads
         self._widths, self._parts = ((n, n, n, *loads.widths), (n,)), (*[mechanism.names] * 3, *loads.owners)
+        self.open_zeros = loads.zeros
         self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:

@@ -144,7 +144,7 @@ class Sensitivity(_Derivatives, FunctionBlock):
         self._drives, self._locate = among, drives is not None
         of_numbers = [(n, len(columns))] * bool(columns)
         self._widths = (n, n, *drive.widths), (*[(n, n)] * 3, *[(n, 12)] * drive.base, *of_numbers)
-        self._parts = (mechanism.names, mechanism.names, *drive.owners)
+        self._parts, self.open_zeros = (mechanism.names, mechanism.names, *drive.owners), drive.zeros
         self._begin(mechanism, "gravity", "mech")
 
     def output(self, t: float, u: list[Any], x: Array | None) -> list[Any]:
@@ -300,6 +300,7 @@ class Variation(_Derivatives, ContinuousBlock):
         )
         driven = [mechanism.names[j] for j in drive.signals]
         self._parts = (mechanism.names, mechanism.names, *drive.owners, *[driven] * len(extra))
+        self.open_zeros = drive.zeros
         self._begin(mechanism, "gravity", "mech")
         self._begin_names()
 

@@ -74,6 +74,17 @@ def function(value: Any, what: str, of: str) -> Any:
     return value
 
 
+def takes(method: Callable[..., Any], arguments: tuple[str, ...]) -> bool:
+    """Tell whether a function can be called with these arguments."""
+    try:
+        inspect.signature(method).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:  # of C
+        return True
+    return True
+
+
 def flag(value: Any, what: str) -> bool:
     """Return True or False; numbers, texts and arrays are neither.
 

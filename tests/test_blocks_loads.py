@@ -189,3 +189,31 @@ def test_wrong_arguments(cls, arguments, error, says):
     with pytest.raises(error, match=says) as caught:
         cls(**{"mech": MECH, **arguments})
     assert isinstance(caught.value, CstormError)
+
+
+@pytest.mark.parametrize("port", ["wrench", "base"])
+def test_a_port_of_a_plant_that_nothing_is_wired_to_serves_as_an_input(port):
+    """It got one zero, which the plant refused: "expected shape (1, 6) or 6 numbers, got (); change the signal"."""
+    body = cs.Mechanism([cs.Link("body", joint=cs.Free(name="trunk"), mass=2.0, inertia=(0.1, 0.2, 0.3))], actuated=[])
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(body.with_gravity((0, 0, -9.81)), name="plant", **{port: True})
+    model = sim.linearize(bd, inputs=[f"plant.{port}"], outputs=["plant.q"])
+    assert model.B.shape == (12, {"wrench": 6, "base": 12}[port])
+    if port == "wrench":
+        np.testing.assert_allclose(
+            model.B[6:], np.diag(1 / np.array([2.0, 2.0, 2.0, 0.1, 0.2, 0.3]))[:, [3, 4, 5, 0, 1, 2]]
+        )
+        stepper = sim.stepper(bd, [f"plant.{port}"], ["plant.qd"])
+        np.testing.assert_allclose(stepper.step([0, 0, 0, 0, 0, 2 * 9.81], 0.1), 0.0, atol=1e-12)
+        np.testing.assert_allclose(stepper.step(np.zeros(6), 0.1)[2], -0.981, rtol=1e-12)
+
+
+def test_a_port_that_was_not_asked_for_is_told_how_it_is_had():
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.HYBRIDDYNAMICS(MECH, name="plant")
+    with pytest.raises(
+        UnknownName, match=r"inputs: port .*'wrench' does not exist; .*; HYBRIDDYNAMICS\(..., wrench=True\)"
+    ):
+        sim.linearize(bd, inputs=["plant.wrench"])

@@ -78,6 +78,43 @@ def test_pictures_show_where_the_mechanism_is():
         cs.gym.make("pendulum").render()
 
 
+def test_a_picture_of_a_body_in_space_goes_along_with_it():
+    """It was a dot from the start, and a smaller one the farther the body fell, in later episodes too."""
+
+    def falling(sim):
+        body = cs.Link("body", joint=cs.Free(), mass=1.0, inertia=(1, 1, 1), shapes=[cs.Shape("box", (0.4, 0.4, 0.1))])
+        bd = sim.blockdiagram()
+        bd.HYBRIDDYNAMICS(cs.Mechanism([body], actuated=[], gravity=(0, 0, -9.81)), wrench=True, name="plant")
+        return bd
+
+    env = cs.gym.make(
+        falling, render_mode="rgb_array", inputs=["plant.wrench"], outputs=["plant.q"], low=-1.0, high=1.0, dt=0.5,
+        reward=lambda before, u, after: 0.0,
+    )  # fmt: skip
+    seen = []
+    for x in (np.zeros(12), np.r_[300.0, -40.0, -500.0, np.zeros(9)], np.zeros(12)):
+        env.reset(options={"x": x})
+        picture = env.render()
+        rows, columns = np.nonzero((picture[..., 2] > 120) & (picture[..., 0] < 90))
+        assert np.ptp(rows) < 200 and 30 < rows.min() and rows.max() < 450 and columns.max() < 450
+        seen.append(len(rows))
+    assert min(seen) > 1000 and max(seen) < 1.5 * min(seen)  # by perspective
+    for _ in range(4):
+        env.step(np.zeros(6))
+    assert env.stepper.x[2] < -19.0 and np.any(env.render() != picture)
+
+
+def test_numbers_at_the_axes_in_space_do_not_run_together():
+    from matplotlib.figure import Figure
+
+    from cstormpy.linkage.skeleton import skeleton
+    from cstormpy.report.figures import look_at
+
+    axes = Figure(figsize=(4.8, 4.8)).add_subplot(projection="3d")
+    look_at(axes, skeleton(cs.library.puma560()), np.zeros(3), 1.0)
+    assert max(len(axis.get_ticklocs()) for axis in (axes.xaxis, axes.yaxis, axes.zaxis)) <= 7  # at each quarter
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
@@ -184,7 +221,7 @@ def test_a_diagram_of_ones_own_is_an_environment():
         (lambda: cs.gym.make("acrobot", paramters="gym"), UnknownName, "did you mean 'parameters'"),
         (lambda: cs.gym.make(build, outputs=["cart"], reward=len), InvalidType, "inputs= is missing"),
         (lambda: own(low=None), InvalidValue, "give choices="),
-        (lambda: own(low=3.0), InvalidValue, "expected less than high"),
+        (lambda: own(low=3.0), InvalidValue, "expected less than high, got 3 and 2"),
         (lambda: own(low=None, high=None, choices=[]), InvalidValue, "choices: expected one at least"),
         (lambda: own(low=None, high=None, choices=["left", "right"]), InvalidType, "choices: expected real numbers"),
         (lambda: own(outputs=["kart"]), UnknownName, "did you mean 'cart"),
@@ -199,6 +236,42 @@ def test_what_cannot_be_an_environment_is_refused(make, kind, message):
     with pytest.raises(kind, match=message) as told:
         make()
     assert isinstance(told.value, CstormError)
+
+
+@pytest.mark.parametrize(
+    ("count", "given", "message"),
+    [
+        (3, {"reward": lambda before, u, after: -np.sum(after**2)}, "reward: expected 3 numbers, .* got 1;"),
+        (3, {"reward": lambda before, u, after: -(after[0] ** 2)}, r"got 2; .* write after\[..., 0\]"),
+        (2, {"reward": lambda before, u, after: -(after[0] ** 2)}, "for environment 1 among others, and .* alone"),
+        (3, {"terminated": lambda after: np.linalg.norm(after) > 9.0}, "terminated: expected 3 numbers, .* got 1;"),
+        (
+            2,
+            {"terminated": lambda after: after[0] > 0.35},
+            "terminated: gives 0 for environment 1 .* and 1 for it alone",
+        ),
+        (None, {"reward": lambda before, u, after: None}, "reward: expected a number of each environment, got None"),
+        (None, {"reward": lambda before, u, after: after}, "reward: expected one number, got 2"),
+        (None, {"reward": lambda y: 1.0}, r"reward: is called as reward\(before, u, after\)"),
+        (2, {"start": lambda rng: [[0.0, 0.0]]}, r"start: is called as start\(rng, count\)"),
+    ],
+)
+def test_a_reward_of_all_together_is_refused(count, given, message):
+    """Each environment was paid the sum of all, or what belongs to others, and all ended together; nothing said so."""
+    with pytest.raises(CstormError, match=message):
+        env = own(num_envs=count, **given)
+        env.reset(options={"x": [[0.2, 0.0], [0.4, 0.1], [0.6, 0.2]][: count or 1]})
+        env.step(np.ones((count or 1, 1))[slice(None) if count else 0])
+
+
+def test_plain_numbers_and_noise_are_rewards_of_all():
+    """What a task gives without looking at its outputs needs no row for each."""
+    rng = np.random.default_rng(0)
+    for reward in (lambda before, u, after: -1, lambda before, u, after: rng.normal(size=after.shape[:-1])):
+        env = own(num_envs=2, reward=reward, terminated=lambda after: False)
+        env.reset(options={"x": [[0.2, 0.0], [0.4, 0.1]]})
+        _, paid, ended, _, _ = env.step(np.ones((2, 1)))
+        assert paid.shape == ended.shape == (2,) and not ended.any()
 
 
 def stepped(count=3, **options):

@@ -166,6 +166,25 @@ def test_an_input_that_is_no_number_ends_the_run_with_its_name(sim):
     assert out.status == "failed" and "'u'" in out.message and out.t[-1] == pytest.approx(1.0, abs=0.03)
 
 
+def test_one_limit_is_that_of_each_state_and_another_width_is_refused_by_name(sim):
+    """It was "cannot be made: incorrect vector length: expected 4, got 1", though one is to serve for all."""
+    f = lambda t: np.array([1.0, -1.0, 0.5]) * np.cos(t)  # noqa: E731
+    ends = [
+        sim.run(limited(sim, f, x0=[0.0] * 3, min=low, max=high), T=4.0, rtol=1e-10, atol=1e-12).x[-1]
+        for low, high in ((-0.3, 0.2), ([-0.3], np.array([0.2])), ([-0.3] * 3, [0.2] * 3))
+    ]
+    wanted = [saturated(lambda t, k=k: k * np.sin(t), [4.0], 0.0, -0.3, 0.2)[0] for k in (1.0, -1.0, 0.5)]
+    np.testing.assert_allclose(ends, [wanted] * 3, rtol=0, atol=1e-7)
+    bd = sim.blockdiagram()
+    sampled = bd.INTEGRATOR_S(bd.clock(10, "Hz"), x0=[0.0, 0.0], min=-0.3, max=0.2, name="S")
+    bd.connect(bd.CONSTANT([1.0, -1.0]), sampled)
+    np.testing.assert_array_equal(sim.run(bd, T=2.0, watch=["S"]).signal("S")[-1], [0.2, -0.3])
+    with pytest.raises(
+        cs.ShapeError, match=r"INTEGRATOR 'I': max: expected .*\(3,\), got \(2,\); give one number for all"
+    ):
+        limited(sim, f, x0=[0.0] * 3, max=[1.0, 2.0])
+
+
 def test_limits_that_cannot_be_are_refused(sim):
     with pytest.raises(InvalidValue, match=r"INTEGRATOR 'I': min: .* is above max, "):
         sim.run(limited(sim, cosine, min=1.0, max=-1.0), T=1.0)

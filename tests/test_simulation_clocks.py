@@ -26,6 +26,19 @@ def counter(bd, clock, name="count"):
     return count
 
 
+def test_a_clock_that_was_meant_in_hertz_is_said_once(sim, caplog):
+    """A controller at "250" stood still for the whole run, and nothing told that this is a period in seconds."""
+    for period, said in ((250.0, True), (9.0, False), (0.1, False)):
+        caplog.clear()
+        bd = sim.blockdiagram()
+        counter(bd, bd.clock(period, name=f"control{period:g}"))
+        sim.run(bd, 1.0)
+        assert [r.getMessage() for r in caplog.records if "has a period of" in r.getMessage()] == [
+            "clock 'control250' has a period of 250 s, more than the run is long; a rate in Hz is written "
+            "bd.clock(250, 'Hz')"
+        ] * said
+
+
 @pytest.mark.parametrize("continuous", [True, False])
 @pytest.mark.parametrize(("T", "offset"), [(0.1, 0.0), (0.25, 0.1), (1 / 3, 0.0), (0.7, 0.65)])
 def test_ticks_are_at_0_T_2T(sim, T, offset, continuous):

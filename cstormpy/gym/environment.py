@@ -73,9 +73,9 @@ class Environment(gymnasium.Env[Any, Any]):
         after = self._y = self.stepper.step(u, task.dt)
         self._steps += 1
         self._show()
-        ended = task.terminated is not None and bool(task.terminated(after))
+        ended = bool(task.ends(after))
         cut = task.max_steps is not None and self._steps >= task.max_steps
-        return after.astype(np.float32), float(task.reward(before, u, after)), ended, cut, {}
+        return after.astype(np.float32), float(task.paid(before, u, after)), ended, cut, {}
 
     def render(self) -> Any:
         """Return a picture of where the mechanisms are, (height, width, 3); None where they are shown in a window."""
@@ -159,6 +159,8 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
         self._drawing = _that_draw(bd, self.stepper.sampled)
         self._first = self.stepper.x[0].copy()
         self._y = self.stepper.look()
+        #: Whether the first axis of what the task's functions are given may be taken for the last one.
+        self._unproven = num_envs in (len(self.stepper.outputs), len(self.stepper.inputs))
         self._steps, self._over = np.zeros(num_envs, dtype=np.int64), np.zeros(num_envs, dtype=bool)
 
     def reset(
@@ -189,10 +191,10 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
             after = self.stepper.reset(*anew)
             self._steps[over] = 0
         self._y = after
-        rewards = np.array(np.broadcast_to(task.reward(before, u, after), (self.num_envs,)), dtype=float)
-        ended = np.zeros(self.num_envs, dtype=bool)
-        if task.terminated is not None:
-            ended |= np.asarray(task.terminated(after), dtype=bool)
+        if self._unproven and (after != after[0]).any():
+            task.prove(before, u, after)
+            self._unproven = False
+        rewards, ended = task.paid(before, u, after), task.ends(after)
         cut = np.zeros(self.num_envs, dtype=bool) if task.max_steps is None else self._steps >= task.max_steps
         rewards[over] = 0.0
         ended[over] = cut[over] = False

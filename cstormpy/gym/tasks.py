@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import entries, function, option, positive, whole_number
+from cstormpy.arguments import entries, function, option, positive, takes, whole_number
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.mechanism import library
+
+_CALLED: Mapping[str, tuple[str, ...]] = {
+    "reward": ("before", "u", "after"),
+    "terminated": ("after",),
+    "start": ("rng", "count"),
+    "sampled": ("rng", "count"),
+}
+"""How the functions of a task are called."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +89,10 @@ class Task:
         for name in ("start", "sampled"):
             if getattr(self, name) is not None:
                 function(getattr(self, name), f"Task: {name}", "a random generator and a count")
+        for name, arguments in _CALLED.items():
+            given = getattr(self, name)
+            if given is not None and not takes(given, arguments):
+                raise InvalidType(f"Task: {name}: is called as {name}({', '.join(arguments)}); let it take these")
         for name in ("inputs", "outputs"):
             if not entries(getattr(self, name), f"Task: {name}", "signals"):
                 raise InvalidValue(f"Task: {name}: name one signal at least, as 'plant.q'")
@@ -101,7 +114,9 @@ class Task:
         """Return the least and the greatest inputs."""
         low, high = (_spread(getattr(self, name), size, f"Task: {name}") for name in ("low", "high"))
         if not (low < high).all():
-            raise InvalidValue("Task: low: expected less than high")
+            k = int(np.argmin(low < high))
+            at = f" at [{k}]; what stays the same is no input" if size > 1 else ""
+            raise InvalidValue(f"Task: low: expected less than high, got {low[k]:g} and {high[k]:g}{at}")
         return low, high
 
     def observation_limits(self, size: int) -> tuple[Array, Array]:
@@ -115,6 +130,33 @@ class Task:
         if self.start is None:
             return np.tile(otherwise, (count, 1))
         return real_array(self.start(rng, count), "Task: start", (count, otherwise.size))
+
+    def paid(self, before: Array, u: Array, after: Array) -> Any:
+        """Return the reward of a step, or of as many as there are rows."""
+        return _of_each(self.reward(before, u, after), after.shape[:-1], "reward")
+
+    def ends(self, after: Array) -> Any:
+        """Return whether an episode ends, or as many as there are rows."""
+        ended = False if self.terminated is None else self.terminated(after)
+        return _of_each(ended, after.shape[:-1], "terminated") != 0.0
+
+    def prove(self, before: Array, u: Array, after: Array) -> None:
+        """Refuse functions that give other numbers of some rows than of each: as many outputs as rows hide that."""
+        for name, rows in (("reward", (before, u, after)), ("terminated", (after,))):
+            given = getattr(self, name)
+            if given is None:
+                continue
+            asked = self.paid if name == "reward" else self.ends
+            found, again = asked(*rows), asked(*rows)
+            alone = np.array([asked(*(row[k] for row in rows)) for k in range(len(after))])
+            if np.array_equal(found, again, equal_nan=True) and not np.allclose(
+                found, alone, rtol=1e-6, equal_nan=True
+            ):
+                k = int(np.argmin(np.isclose(found, alone, rtol=1e-6, equal_nan=True)))
+                raise InvalidValue(
+                    f"Task: {name}: gives {found[k]:g} for environment {k} among others, and {alone[k]:g} for it "
+                    f"alone; {_AXES}"
+                )
 
     def samples(self, rng: np.random.Generator, count: int, blocks: Sequence[Any]) -> dict[str, ArrayLike]:
         """Return states of sampled blocks at the start of episodes, those that some blocks draw among them."""
@@ -139,6 +181,27 @@ class Task:
 def _spread(value: Any, size: int, what: str) -> Array:
     array = real_array(value, what, (), (size,), finite=False)
     return np.broadcast_to(array, (size,)).astype(float)
+
+
+_AXES = (
+    "outputs are along the last axis, of each environment in a row of its own: "
+    "write after[..., 0] or (after**2).sum(axis=-1)"
+)
+
+
+def _of_each(value: Any, shape: tuple[int, ...], name: str) -> Array:
+    """Return what a function of a task gives, a number for each row; a plain number is that of all."""
+    if type(value) in (bool, int, float):
+        return np.full(shape, float(value))
+    found = np.asarray(value)
+    if found.dtype.kind not in "biuf":
+        raise InvalidType(f"Task: {name}: expected a number of each environment, got {shown(value)}")
+    if (found.shape != shape and found.size != math.prod(shape)) or found.ndim > 1:
+        raise ShapeError(
+            f"Task: {name}: expected {f'{shape[0]} numbers, one of each environment' if shape else 'one number'}, got "
+            f"{found.size or 'none'}{f' of the shape {found.shape}' * (found.ndim > 1)}; {_AXES}"
+        )
+    return found.astype(float).reshape(shape)
 
 
 CONTROLS = ("discrete", "continuous")

@@ -211,6 +211,7 @@ def _look_into_space(axes: Any, bones: Skeleton, middle: Any, half: float) -> No
     for k, kind in enumerate("xyz"):
         getattr(axes, f"set_{kind}lim")(middle[k] - half, middle[k] + half)
         getattr(axes, f"set_{kind}label")(_AXES[k])
+    axes.locator_params(nbins=5)
     axes.set_box_aspect((1, 1, 1))
     axes.view_init(elev=20, azim=-55, vertical_axis="xyz"[int(np.abs(bones.up).argmax())])
 

@@ -139,8 +139,6 @@ class _Moving:
         self.axes = figure.add_subplot(cell, projection=projection(self._bones))
         self.axes.set_title(plain(pane.title or pane.name))
         self.axes.autoscale(False)
-        if not self._bones.planar:
-            self.axes.locator_params(nbins=5)
         look_at(self.axes, self._bones, self._middles[0], self._half)
         self.whole = sight.follows or not self._bones.planar  # in space the axes stand among what is drawn in them
 

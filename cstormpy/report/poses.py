@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError
-from cstormpy.linkage.skeleton import skeleton
+from cstormpy.linkage.skeleton import Skeleton, skeleton
 from cstormpy.report.figures import draw_pose, look_at, projection
 
 _SIZE, _DPI = 4.8, 100
@@ -18,10 +19,14 @@ _SAMPLES = 200
 """In so many postures it is looked how far a mechanism reaches."""
 _MARGIN = 0.08
 """Free space around, as a part of what is reached."""
+_ROOM = 2.0
+"""The view of a floating mechanism is so many times as wide as that."""
+_ALL_FREEDOMS = 6
+"""Coordinates of a joint that leaves a body free in space: what it reaches says nothing of where it will be."""
 
 
 class PoseDrawing:
-    """Mechanisms side by side, drawn as figures draw them, on axes that hold still.
+    """Mechanisms side by side, drawn as figures draw them, on axes that hold still, or go along with a floating one.
 
     Parameters
     ----------
@@ -46,8 +51,7 @@ class PoseDrawing:
 
     def __init__(self, mechanisms: Sequence[Any], title: str = "", in_window: bool = False) -> None:
         self._bones = [skeleton(mech) for mech in mechanisms]
-        rng = np.random.default_rng(0)
-        self._extents = [b.extent(rng.uniform(-np.pi, np.pi, (_SAMPLES, b.n))) for b in self._bones]
+        self._views = [_View(bones) for bones in self._bones]
         size = (_SIZE * len(self._bones), _SIZE)
         self._figure = _window(title, size) if in_window else _sheet(size)
         self._in_window = in_window
@@ -57,10 +61,9 @@ class PoseDrawing:
 
     def draw(self, postures: Sequence[Any]) -> None:
         """Draw the mechanisms with these joint positions, (n,) each."""
-        for k, (axes, bones, q) in enumerate(zip(self._axes, self._bones, postures, strict=True)):
+        for axes, bones, view, q in zip(self._axes, self._bones, self._views, postures, strict=True):
             row = np.asarray(q, dtype=float)
-            (low, high), (lowest, highest) = self._extents[k], bones.extent(row)
-            low, high = self._extents[k] = np.minimum(low, lowest), np.maximum(high, highest)
+            low, high = view.seen(row)
             axes.clear()
             half = (0.5 + _MARGIN) * max(float((high - low).max()), 1e-9)
             draw_pose(axes, bones, row)
@@ -84,6 +87,37 @@ class PoseDrawing:
             import matplotlib.pyplot as plt
 
             plt.close(self._figure)
+
+
+class _View:
+    """What is to be seen of a mechanism: all that it reaches, or of one that may be anywhere what is around it."""
+
+    def __init__(self, bones: Skeleton) -> None:
+        self._bones = bones
+        q = np.random.default_rng(0).uniform(-np.pi, np.pi, (_SAMPLES, bones.n))
+        self._floats = any(joint.dof == _ALL_FREEDOMS for joint in bones.joints)
+        self._low, self._high = bones.extent(q)
+        if self._floats:
+            low, high = _box(bones, q)
+            half = 0.5 * _ROOM * float((high - low).max())
+            self._low, self._high = np.full(3, -half), np.full(3, half)
+
+    def seen(self, q: Array) -> tuple[Array, Array]:
+        """Return the least and the greatest coordinates to be seen in a posture (n,)."""
+        if self._floats:
+            low, high = _box(self._bones, q)
+            shift = np.maximum(high - self._high, 0.0) + np.minimum(low - self._low, 0.0)
+            self._low, self._high = self._low + shift, self._high + shift
+        else:
+            low, high = self._bones.extent(q)
+            self._low, self._high = np.minimum(self._low, low), np.maximum(self._high, high)
+        return self._low, self._high
+
+
+def _box(bones: Skeleton, q: Array) -> tuple[Array, Array]:
+    """Return the least and the greatest coordinates of a mechanism itself in each posture."""
+    moving = bones.place(bones.poses(q)).moving()
+    return moving.min(axis=-2), moving.max(axis=-2)
 
 
 def _sheet(size: tuple[float, float]) -> Any:

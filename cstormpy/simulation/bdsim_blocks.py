@@ -210,6 +210,17 @@ def _limit(given: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
+def _limits(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the limits of an integrator as one number for each state, from one for all or one for each."""
+    n = np.size(given.get("x0", 0.0))
+    for name in ("min", "max"):
+        if given.get(name) is not None:
+            hint = "give one number for all states, or one for each, as x0 has them"
+            value = real_array(given[name], name, (), (1,), (n,), hint=hint, finite=False)
+            given[name] = np.broadcast_to(value, (n,)).copy()
+    return given
+
+
 def _with_inputs(given: dict[str, Any]) -> dict[str, Any]:
     """Return functions that take as many arguments as there are inputs, fargs and the dict of a persistent one.
 
@@ -268,6 +279,8 @@ def _defaults(function: Any, count: int) -> dict[str, Any] | None:
 _CHANGES = {
     "FUNCTION": _with_inputs,
     "GAIN": _gain,
+    "INTEGRATOR": _limits,
+    "INTEGRATOR_S": _limits,
     "LTI_SS": _matrices,
     "LTI_SS_S": _matrices,
     "PID": _limit,

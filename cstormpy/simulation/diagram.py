@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import math
 from collections.abc import Callable, Collection
 from functools import cached_property
@@ -22,6 +21,7 @@ from bdsim.blocks.functions import Gain
 from bdsim.blocks.sinks import Stop
 from bdsim.exceptions import BlockRuntimeError
 
+from cstormpy.arguments import takes
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError, DiagramError, reason_of, shown
 from cstormpy.simulation.bdsim_blocks import is_of, method_of, output_of
@@ -473,7 +473,7 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     if what == "event handler" and isinstance(error, KeyError) and str(error.args[0]) in b.bd.blocknames:
         return f"; states are those of blocks, not of names: states[bd[{error.args[0]!r}]]"
     method, arguments = _CALLED.get(what, ("", ()))
-    if method and not _takes(getattr(b, method), arguments):
+    if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
     early = not getattr(b, "_feedthrough", True) and any(slot.value is None for slot in b._inport_slots)
     if what == "output" and early:
@@ -489,17 +489,6 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     if any(getattr(getattr(slot.value, "dtype", None), "kind", "") == "b" for slot in b._inport_slots):
         return "; a signal that is true or false is made a number by float(...), an array of them by .astype(float)"
     return ""
-
-
-def _takes(method: Callable[..., Any], arguments: tuple[str, ...]) -> bool:
-    """Tell whether a method can be called with these arguments."""
-    try:
-        inspect.signature(method).bind(*arguments)
-    except TypeError:
-        return False
-    except ValueError:  # of C
-        return True
-    return True
 
 
 def _settles(b: Any) -> bool:

@@ -16,7 +16,7 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.arguments import positive
 from cstormpy.arrays import real_number
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
-from cstormpy.reporting import notice
+from cstormpy.reporting import notice, notice_once
 from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.palette import quiet
 from cstormpy.simulation.step_control import SAME_TIME
@@ -27,6 +27,9 @@ _CORNERS = {"square": (0.0,), "triangle": (0.25, 0.75), "sine": ()}
 
 #: A time so close to a tick, in periods of its clock, is that of the tick, as is one that is the same up to rounding.
 _ROUNDING = 1e-9
+
+#: A clock of a longer period [s] that does not tick again in a run was meant in Hz.
+_LONG_PERIOD = 10.0
 
 MOST_JUMPS = 1_000_000
 """Most jumps of one source that a run is told of."""
@@ -117,6 +120,11 @@ def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, du
     """Declare the ticks of all clocks from a time on, with those at it where they are still `due`."""
     for clock in bd.clocklist:
         _check_clock(clock)
+        if clock.T > max(simstate.T - begin, _LONG_PERIOD) and clock.blocklist:
+            notice_once(
+                f"clock {clock.name!r} has a period of {clock.T:g} s, more than the run is long; a rate in Hz is "
+                f"written bd.clock({clock.T:g}, 'Hz')"
+            )
         clock._ensure_runtime(simstate)
         state = simstate.clock_states[clock]
         state.tick = 0 if first_tick == 0 else 1

@@ -54,7 +54,7 @@ NAMES: dict[str, str] = {
     "From": "a wire: bd.connect(block, ...) as often as it is wanted",
     "From File": 'bd.FROMDATA("run.npz", "plant.q")',
     "From Workspace": "bd.FROMDATA(t=..., y=...)",
-    "Gain": "bd.GAIN(K), of a vector K the dot product, one number; each by its own: bd.GAIN(numpy.diag(K))",
+    "Gain": "bd.GAIN(K); of a matrix bd.GAIN(K, premul=True), else u K; each by its own bd.GAIN(numpy.diag(K))",
     "Goto": "a wire: bd.connect(block, ...) as often as it is wanted",
     "Ground": "bd.CONSTANT(0.0)",
     "Hit Crossing": "bd.EVENT(...), bd.COMPARE(...)",

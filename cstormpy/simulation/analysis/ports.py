@@ -10,6 +10,7 @@ import numpy as np
 from bdsim.block import Block
 from bdsim.connect import Plug
 
+from cstormpy.errors import UnknownName
 from cstormpy.simulation.recording import Signal, find_signals, unknown_port
 from cstormpy.simulation.wiring import declared_width, port_numbers
 
@@ -71,7 +72,7 @@ def feed_open_inputs(bd: Any, given: Any, what: str) -> None:
         block, port = found
         if any(wire.end.block is block and port in port_numbers(wire.end) for wire in bd.wirelist):
             continue
-        shape = declared_width(block, "inwidths", port)
+        shape = declared_width(block, "inwidths", port) or getattr(block, "open_zeros", {}).get(port)
         zero = bd.CONSTANT(np.zeros(shape) if shape else 0.0, name=f"{block.name}_{_port_names(block)[port]}_open")
         bd.connect(zero, block[port])
 
@@ -128,5 +129,7 @@ def _input_port(bd: Any, item: Any, what: str) -> tuple[Any, int] | None:
     if match["port"] in outputs:
         return None
     if match["port"] not in inputs:
-        raise unknown_port(f"{what}: port of block {block.name!r}", match["port"], [*inputs, *outputs], block.name)
+        unknown = unknown_port(f"{what}: port of block {block.name!r}", match["port"], [*inputs, *outputs], block.name)
+        remedy = getattr(block, "port_remedy", None)
+        raise UnknownName(f"{unknown}{remedy(match['port'])}") if remedy else unknown
     return block, inputs.index(match["port"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
+from cstormpy.report.poses import PoseDrawing
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName
 
 gymnasium = pytest.importorskip("gymnasium")
@@ -102,6 +103,14 @@ def test_a_picture_of_a_body_in_space_goes_along_with_it():
     for _ in range(4):
         env.step(np.zeros(6))
     assert env.stepper.x[2] < -19.0 and np.any(env.render() != picture)
+
+
+def test_a_body_without_a_shape_is_a_dot_in_some_room():
+    """The axes were a billionth of a metre long."""
+    drawing = PoseDrawing([cs.Mechanism([cs.Link("body", joint=cs.Free(), mass=1.0, inertia=(1, 1, 1))])])
+    drawing.draw([np.r_[3.0, 4.0, 5.0, 0.0, 0.0, 0.0]])
+    (axes,) = drawing._figure.axes
+    assert all(1.0 < np.ptp(limits()) < 4.0 for limits in (axes.get_xlim, axes.get_ylim, axes.get_zlim))
 
 
 def test_numbers_at_the_axes_in_space_do_not_run_together():

@@ -99,7 +99,7 @@ class _View:
         self._low, self._high = bones.extent(q)
         if self._floats:
             low, high = _box(bones, q)
-            half = 0.5 * _ROOM * float((high - low).max())
+            half = 0.5 * _ROOM * (float((high - low).max()) or 1.0)  # a body without a shape is a dot
             self._low, self._high = np.full(3, -half), np.full(3, half)
 
     def seen(self, q: Array) -> tuple[Array, Array]:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.report.poses import PoseDrawing
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, UnknownName
+from cstormpy.report.poses import PoseDrawing
 
 gymnasium = pytest.importorskip("gymnasium")
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import Array
+from cstormpy.dynamics.charts import recentre
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.degrees import say_degrees
 from cstormpy.linkage.scales import coordinate_scales, length_of, work_of
@@ -81,6 +82,8 @@ def _climb(mech: Mechanism, q: Array, units: Array) -> tuple[Array, Array, Array
         length = np.linalg.norm(along, axis=1)
         along *= np.minimum(1.0, reach / np.maximum(length, 1e-300))[:, None]
         trial = q + units * np.einsum("sij,sj->si", vectors, along)
+        for posture in trial:  # of rotation vectors the shorter ones
+            recentre(mech, posture, still[0].copy())
         there = mech.inertial(trial).potential
         up = there > energy
         q, energy = np.where(up[:, None], trial, q), np.where(up, there, energy)

@@ -203,10 +203,18 @@ def test_numbers_that_handlers_set_follow_what_they_are_made_of(sim, acts):
     assert found.gradient == pytest.approx(by_differences(sim, bd, "level", names, T=1.0, **FINE)[1], abs=1e-6)
 
 
-def test_a_number_that_a_handler_reads_from_another_one_is_noted_to_be_missing(sim):
-    found = sim.gradient(timed(sim, [other_by_level, level_by_other]), "level", ["given.value"], T=1.0, **FINE)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_number_that_a_handler_reads_from_another_one_is_noted_to_be_missing(sim, at_once):
+    """It was not where both events come at the same time."""
+    bd = timed(sim, [other_by_level, level_by_other])
+    if at_once:
+        bd["at 1"].value = 0.2
+    found = sim.gradient(bd, "level", ["given.value"], T=1.0, **FINE)
     (note,) = found.notes
-    assert note.startswith("event 0: numbers of blocks are set at t = 0.2; ") and "not in the derivative" in note
+    assert (
+        note.startswith("event 0" + " and event 1" * at_once + ": numbers of blocks are set at t = 0.2; ")
+        and "not in the derivative" in note
+    )
 
 
 @pytest.mark.parametrize("source, own", [("STEP", "T"), ("WAVEFORM", "freq"), ("PULSE", "width")])

@@ -293,8 +293,8 @@ class _TangentRun(TickingRun):
         if resets.by and (others or fixed != decided()):
             self._tell_set(others or self._set_by(resets.by))
 
-    def _set_by(self, by: str) -> str:
-        return f"{by}: numbers of blocks are set at t = {self.t:.6g}"
+    def _set_by(self, by: list[str]) -> str:
+        return f"{' and '.join(dict.fromkeys(by))}: numbers of blocks are set at t = {self.t:.6g}"
 
     def _tell_set(self, told: str) -> None:
         """Note that a handler has set numbers whose derivatives are not known wherever they are read."""
@@ -312,6 +312,8 @@ class _TangentRun(TickingRun):
         sizes = np.maximum(np.abs(known), np.abs(numbers))
         if (np.abs(numbers - known) > _FOLLOWED * np.maximum(sizes, sizes.max(axis=1, keepdims=True))).any():
             self._set_others = self._set_by(resets.by)
+            if len(resets.by) > 1:  # of which the one behind may read what the one before has set
+                self._tell_set(self._set_others)
         before, moved = (frozenset(np.flatnonzero(each.any(axis=0)).tolist()) for each in (dp, numbers))
         asked = [self.program.routine.outputs["out"][place] for place, *_ in self.program.switches]
         unseen = any(follows(each, moved) and not follows(each, before) for each in asked)

@@ -261,7 +261,7 @@ class HybridDynamics(Changing, ContinuousBlock):
     def following(self, x: Array, given: NDArray[np.bool_]) -> Array:
         """Return a state that closes all loops, in which the joints keep theirs of which something is given.
 
-        Where these are more than the loops leave free, and contradict them, it is the nearest one.
+        Where these are more than the loops leave free, and contradict them by little, it is the nearest one.
         """
         n = self._n
         held = np.flatnonzero(given[:n] | given[n:])
@@ -270,7 +270,7 @@ class HybridDynamics(Changing, ContinuousBlock):
         except InvalidValue:
             if len(held) <= n - len(independent_rows(self._mech)):
                 raise
-            return np.concatenate(self._mech.project(x[:n], x[n:]))
+            return self.projected(x)
 
     def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
         """Return which states are independent where loops are closed, and the matrix by which all follow them."""

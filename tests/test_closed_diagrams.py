@@ -176,9 +176,12 @@ def test_joints_that_are_named_keep_theirs_where_they_agree_though_fewer_determi
     }
     np.testing.assert_allclose(sim.run(bd, T=0.01, start=ends).x[0], [*q, *qd], atol=1e-9)
 
-    far = {**ends, "plant.rocker.q": q[2] + 0.5}  # it was said to be open
-    start = np.concatenate(mech.project([q[0], plant.q0[1], q[2] + 0.5], [qd[0], 0.0, qd[2]]))
-    np.testing.assert_allclose(sim.run(bd, T=0.01, start=far).x[0], start, atol=1e-9)
+    far = sim.run(bd, T=0.01).x[0] + 0.3
+    for start in ({"plant": far}, far):
+        with pytest.raises(cs.InvalidValue, match=r"start: block 'plant': loop pin: .* misses closure"):
+            sim.run(bd, T=0.01, start=start)
+        with pytest.raises(cs.InvalidValue, match=r"start: block 'plant': loop pin: .* misses closure"):
+            sim.gradient(bd, "plant.crank.q", ["plant.crank.damping"], T=0.01, start=start)
 
 
 def test_a_stepper_is_reset_to_a_closed_state_with_the_joints_that_are_named():

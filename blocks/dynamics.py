@@ -19,6 +19,7 @@ from cstormpy.blocks._stops import stops_of
 from cstormpy.dynamics.charts import RECENTRED, carried, half_turn_left, recentre, recentred
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.loads import link_wrench
+from cstormpy.errors import InvalidValue
 from cstormpy.graph.arrays import zeros
 from cstormpy.linkage.degrees import say_degrees
 from cstormpy.loops.assembly import independent_rows, refuse_of_vectors, shut
@@ -261,13 +262,16 @@ class HybridDynamics(Changing, ContinuousBlock):
     def following(self, x: Array, given: NDArray[np.bool_]) -> Array:
         """Return a state that closes all loops, in which the joints keep theirs of which something is given.
 
-        Where these are more than the loops leave free it is the nearest one.
+        Where these are more than the loops leave free, and contradict them by little, it is the nearest one.
         """
         n = self._n
         held = np.flatnonzero(given[:n] | given[n:])
-        if len(held) > n - len(independent_rows(self._mech)):
+        try:
+            return np.concatenate(self._mech.project(x[:n], x[n:], hold=[self._mech.names[k] for k in held]))
+        except InvalidValue:
+            if len(held) <= n - len(independent_rows(self._mech)):
+                raise
             return self.projected(x)
-        return np.concatenate(self._mech.project(x[:n], x[n:], hold=[self._mech.names[k] for k in held]))
 
     def tangent(self, x: Array) -> tuple[NDArray[np.int64], Array]:
         """Return which states are independent where loops are closed, and the matrix by which all follow them."""

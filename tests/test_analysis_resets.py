@@ -203,10 +203,38 @@ def test_numbers_that_handlers_set_follow_what_they_are_made_of(sim, acts):
     assert found.gradient == pytest.approx(by_differences(sim, bd, "level", names, T=1.0, **FINE)[1], abs=1e-6)
 
 
-def test_a_number_that_a_handler_reads_from_another_one_is_noted_to_be_missing(sim):
-    found = sim.gradient(timed(sim, [other_by_level, level_by_other]), "level", ["given.value"], T=1.0, **FINE)
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_number_that_a_handler_reads_from_another_one_is_noted_to_be_missing(sim, at_once):
+    """It was not where both events come at the same time."""
+    bd = timed(sim, [other_by_level, level_by_other])
+    if at_once:
+        bd["at 1"].value = 0.2
+    found = sim.gradient(bd, "level", ["given.value"], T=1.0, **FINE)
     (note,) = found.notes
-    assert note.startswith("event 0: numbers of blocks are set at t = ") and "not in the derivative" in note
+    assert (
+        note.startswith("event 0" + " and event 1" * at_once + ": numbers of blocks are set at t = 0.2; ")
+        and "not in the derivative" in note
+    )
+
+
+@pytest.mark.parametrize("source, own", [("STEP", "T"), ("WAVEFORM", "freq"), ("PULSE", "width")])
+def test_jumps_that_a_handler_moves_are_noted_to_be_missing(sim, source, own):
+    """They were followed where they had been before, and nothing was said."""
+    bd = sim.blockdiagram()
+    level, total, time, left = bd.INTEGRATOR(0.5, name="level"), bd.INTEGRATOR(0.0), bd.TIME(), bd.SUM("+-")
+    given = {"STEP": {"T": 0.6}, "WAVEFORM": {"wave": "square", "freq": 1.2}, "PULSE": {"period": 1.0}}[source]
+    jumping = getattr(bd, source)(**given)
+
+    def move(block, states):
+        setattr(jumping, own, 0.3 + 0.5 * states[level][0])
+
+    bd.connect(bd.CONSTANT(0.7, name="rate"), level)
+    bd.connect(jumping, total)
+    bd.connect(time, left[0])
+    bd.connect(bd.CONSTANT(0.3), left[1])
+    bd.connect(left, bd.EVENT("^", move, name="event"))
+    (note,) = sim.gradient(bd, total, ["rate.value"], T=1.0, **FINE).notes
+    assert note.startswith("event: numbers of blocks are set at t = 0.3; ") and "not in the derivative" in note
 
 
 def emptied(sim, then=None, **numbers):

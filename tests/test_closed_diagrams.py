@@ -161,6 +161,29 @@ def test_a_run_that_begins_elsewhere_begins_closed_with_the_joints_that_are_name
     np.testing.assert_allclose(found.value, [1.8, 1.9], atol=1e-12)
 
 
+def test_joints_that_are_named_keep_theirs_where_they_agree_though_fewer_determine_the_rest():
+    """They were moved by half of what the ones that were not named had to go, as if they were wrong too."""
+    mech = cs.library.four_bar()
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(mech, q0=mech.project(STARTS["four_bar"])[0], name="plant")
+    bd.connect(bd.CONSTANT([0.0]), plant.tau)
+    q, qd = mech.project([plant.q0[0] - 0.3, *plant.q0[1:]], [0.5, 0.0, 0.0], hold=["crank"])
+    ends = {
+        f"plant.{joint}.{kind}": x[k]
+        for k, joint in ((0, "crank"), (2, "rocker"))
+        for kind, x in (("q", q), ("qd", qd))
+    }
+    np.testing.assert_allclose(sim.run(bd, T=0.01, start=ends).x[0], [*q, *qd], atol=1e-9)
+
+    far = sim.run(bd, T=0.01).x[0] + 0.3
+    for start in ({"plant": far}, far):
+        with pytest.raises(cs.InvalidValue, match=r"start: block 'plant': loop pin: .* misses closure"):
+            sim.run(bd, T=0.01, start=start)
+        with pytest.raises(cs.InvalidValue, match=r"start: block 'plant': loop pin: .* misses closure"):
+            sim.gradient(bd, "plant.crank.q", ["plant.crank.damping"], T=0.01, start=start)
+
+
 def test_a_stepper_is_reset_to_a_closed_state_with_the_joints_that_are_named():
     mech = cs.library.four_bar()
     sim = cs.Simulation(graphics=False, progress=False)

@@ -64,6 +64,8 @@ def in_a_file(path, *units):
     [
         (("rad", "rad/s", "N m"), None),
         (("rad", "rad/sec", "N·m"), None),
+        (("radians", "rad s^-1", "N m"), None),
+        (("rad", "rad·s⁻¹", "N*m"), None),
         (
             ("deg", "rad/s", "Nm"),
             "data, q: column 'shoulder.q' is in 'deg', and joint 'shoulder' has 'rad'; give it conv",
@@ -80,6 +82,28 @@ def test_units_that_a_header_tells_are_those_of_the_joints(units, says, tmp_path
     else:
         with pytest.raises(cs.InvalidValue, match=re.escape(says)):
             cs.identify(ARM, log, ["forearm.mass"])
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [("tau[0] [N m]", None), ("tau [N m]", None), ("tau[0] [N]", "'tau[0]' is in 'N', and joint 'pole' has 'N m'")],
+)
+def test_units_of_torques_are_those_of_the_motors(column, says, tmp_path):
+    """The torque of a pole was to be in N, as if it were of the cart, which has no motor."""
+    links = [
+        cs.Link("cart", joint=cs.Prismatic((1, 0, 0)), mass=1.0),
+        cs.Link("pole", "cart", cs.Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0), inertia=(0.01, 0.01, 0.01)),
+    ]
+    mech, t, w = cs.Mechanism(links, actuated=["pole"]), np.linspace(0.0, 3.0, 301), np.array([2.0, 3.0])
+    q, qdd = np.sin(w * t[:, None]), -w * w * np.sin(w * t[:, None])
+    tau = mech.inverse_dynamics(q, w * np.cos(w * t[:, None]), qdd)[:, 1:]
+    path, head = tmp_path / "log.csv", f"t,q[0] [m],q[1] [rad],{column}"
+    np.savetxt(path, np.column_stack([t, q, tau]), delimiter=",", header=head, comments="")
+    if says is None:
+        assert cs.identify(mech, cs.load(path), ["pole.mass"]).table()[0][1] == pytest.approx(1.0, abs=1e-4)
+    else:
+        with pytest.raises(cs.InvalidValue, match=re.escape(says)):
+            cs.identify(mech, cs.load(path), ["pole.mass"])
 
 
 def a_swing(noise=2e-4):

@@ -498,3 +498,18 @@ def test_a_handler_that_looks_for_states_by_a_name_is_told_how(key, said):
     out = sim.run(bd, T=0.2)
     assert out.status == "failed" and f"KeyError: '{key}'" in out.message
     assert ("not of names" in out.message) == bool(said) and said in out.message
+
+
+def test_a_handler_that_fails_with_a_key_error_of_nothing_is_told():
+    """What looked for a name in it failed itself, and that was what the run said."""
+    sim = cs.Simulation(progress=False, live=False)
+    bd = sim.blockdiagram()
+    level = bd.INTEGRATOR(-0.1, name="level")
+
+    def fail(block, states):
+        raise KeyError
+
+    bd.connect(bd.CONSTANT(1.0), level)
+    bd.connect(level, bd.EVENT("^", fail, name="event"))
+    out = sim.run(bd, T=0.2)
+    assert out.status == "failed" and "event handler" in out.message and "KeyError" in out.message

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks
 from cstormpy.arrays import Array
+from cstormpy.dynamics.charts import recentre
 from cstormpy.errors import InvalidValue
 from cstormpy.linkage.degrees import say_degrees
 from cstormpy.linkage.scales import coordinate_scales, length_of, work_of
@@ -49,7 +50,7 @@ def upright(mech: Mechanism) -> Array:
     work = work_of(mech)
     q = np.vstack([np.zeros(mech.n), rng.uniform(-math.pi, math.pi, (STARTS - 1, mech.n))]) * units
     still = mech.inverse_dynamics(q, np.zeros(q.shape), np.zeros(q.shape)) * units
-    q[:, np.abs(still).max(axis=0) <= 1e-12 * max(work, float(np.abs(still).max()))] = 0.0
+    idle = np.abs(still).max(axis=0) <= 1e-12 * max(work, float(np.abs(still).max()))
     lowest = float(np.min(mech.inertial(q).potential))
     q, energy, load = _climb(mech, q, units)
     there = np.abs(load * units).max(axis=1) <= 1e-6 * max(work, float(np.abs(energy).max()))
@@ -59,7 +60,7 @@ def upright(mech: Mechanism) -> Array:
     turn = 2.0 * math.pi
     near = q[best] - _turning(mech) * turn * np.rint(q[best] / turn)
     exact = mech.trim(near, tau=0, tolerance=1e-6 * work / max(1.0, length)).q
-    return np.where(np.abs(exact) < 1e-12 * units, 0.0, exact)
+    return np.where(idle | (np.abs(exact) < 1e-12 * units), 0.0, exact)
 
 
 def _climb(mech: Mechanism, q: Array, units: Array) -> tuple[Array, Array, Array]:
@@ -81,6 +82,8 @@ def _climb(mech: Mechanism, q: Array, units: Array) -> tuple[Array, Array, Array
         length = np.linalg.norm(along, axis=1)
         along *= np.minimum(1.0, reach / np.maximum(length, 1e-300))[:, None]
         trial = q + units * np.einsum("sij,sj->si", vectors, along)
+        for posture in trial:  # of rotation vectors the shorter ones
+            recentre(mech, posture, still[0].copy())
         there = mech.inertial(trial).potential
         up = there > energy
         q, energy = np.where(up[:, None], trial, q), np.where(up, there, energy)

@@ -317,11 +317,13 @@ def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: s
         )
     if found is None:
         return None
-    _refuse_units(mech, getattr(data, "units", None), name, signal, what)
     array = as_floats(found, f"{what}, {name}")
     array = array[:, None] if array.ndim == 1 else array
     motors = np.flatnonzero(mech.actuated_mask)
-    if name == "tau" and array.ndim == 2 and array.shape[1] == len(motors) != mech.n:
+    of_motors = name == "tau" and array.ndim == 2 and array.shape[1] == len(motors) != mech.n
+    joints = motors.tolist() if of_motors else list(range(mech.n))
+    _refuse_units(mech, getattr(data, "units", None), name, signal, joints, what)
+    if of_motors:
         wide = np.zeros((len(array), mech.n))  # a joint without motor has no torque
         wide[:, motors] = array
         return wide
@@ -334,9 +336,9 @@ def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: s
     return array
 
 
-def _refuse_units(mech: Mechanism, units: Any, name: str, signal: str | None, what: str) -> None:
-    """Refuse columns of a file whose header says another unit than that of their quantity."""
-    for k, (joint, freedom) in enumerate(zip(mech.names, mech.freedoms, strict=True)):
+def _refuse_units(mech: Mechanism, units: Any, name: str, signal: str | None, joints: Sequence[int], what: str) -> None:
+    """Refuse columns of a file, of some joints, whose header says another unit than that of their quantity."""
+    for k, (joint, freedom) in enumerate((mech.names[j], mech.freedoms[j]) for j in joints):
         meant = ("N m" if freedom.turns else "N") if name == "tau" else freedom.unit + _PER_TIME[name]
         for column in (f"{joint}.{name}", f"{signal or name}[{k}]", signal or name):
             unit = units.get(column, "") if isinstance(units, Mapping) else ""
@@ -348,8 +350,11 @@ def _refuse_units(mech: Mechanism, units: Any, name: str, signal: str | None, wh
 
 
 def _plain(unit: str) -> str:
-    """Return a unit without what people write in several ways: rad/s² is rad/s^2, and N·m is Nm."""
-    return re.sub(r"[\s·⋅*^.]", "", unit).replace("²", "2").replace("/s/s", "/s2").replace("sec", "s")
+    """Return a unit without what people write in several ways: rad/s², rad s^-2 is rad/s^2, and N·m is Nm."""
+    for written, meant in (("⁻¹", "-1"), ("⁻²", "-2"), ("²", "2"), ("radians", "rad"), ("sec", "s")):
+        unit = unit.replace(written, meant)
+    unit = re.sub(r"[\s·⋅*^.]", "", unit)
+    return unit.replace("s-1", "/s").replace("s-2", "/s2").replace("/s/s", "/s2")
 
 
 def _from_columns(mech: Mechanism, columns: Mapping[str, Any], name: str, signal: str | None = None) -> Array | None:

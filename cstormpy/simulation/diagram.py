@@ -470,8 +470,10 @@ def _hint(b: Any, what: str, error: Exception) -> str:
 
     Or where a handler looks for the states of a block by its name.
     """
-    if what == "event handler" and isinstance(error, KeyError) and str(error.args[0]) in b.bd.blocknames:
-        return f"; states are those of blocks, not of names: states[bd[{error.args[0]!r}]]"
+    if what == "event handler" and isinstance(error, KeyError):
+        for name in error.args:
+            if isinstance(name, str) and name in b.bd.blocknames:
+                return f"; states are those of blocks, not of names: states[bd[{name!r}]]"
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -54,11 +54,25 @@ def state_vector(bd: Any, x: Any, otherwise: Array, what: str) -> Array:
         state[at], given[at] = numbers(value, len(at), f"{what}[{name!r}]"), True
     for b, part in continuous_parts(bd):
         if getattr(b, "closed", False) and given[part].any():
-            try:
-                state[part] = b.following(state[part], given[part])
-            except InvalidValue as error:
-                raise InvalidValue(f"{what}: block {b.name!r}: {error}") from None
+            state[part] = _closed(b, what, b.following, state[part], given[part])
     return state
+
+
+def closed_state(bd: Any, x: Array, what: str) -> Array:
+    """Return a state that nearly closes all loops with what it misses taken away."""
+    state = x.copy()
+    for b, part in continuous_parts(bd):
+        if getattr(b, "closed", False):
+            state[part] = _closed(b, what, b.projected, state[part])
+    return state
+
+
+def _closed(b: Any, what: str, find: Callable[..., Array], *state: Array) -> Array:
+    """Return what is found of a block's state that is to close its loops; say which block's cannot be closed."""
+    try:
+        return find(*state)
+    except InvalidValue as error:
+        raise InvalidValue(f"{what}: block {b.name!r}: {error}") from None
 
 
 def sampled_names(block: Any) -> list[str]:

@@ -20,7 +20,7 @@ from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
-from cstormpy.simulation.named_states import state_vector
+from cstormpy.simulation.named_states import closed_state, state_vector
 from cstormpy.simulation.result_files import READERS
 from cstormpy.simulation.run_data import Recorded
 
@@ -231,4 +231,4 @@ def initial_state(start: Any, diagram: Any, simstate: Any, what: str = "start") 
         )
     names = ", ".join(map(str, diagram.bd.statenames))
     x = real_array(start, what, (diagram.nstates,), hint=f"the states are {names or 'none'}")
-    return 0.0, diagram.shut(x), 0.0
+    return 0.0, closed_state(diagram.bd, x, what), 0.0

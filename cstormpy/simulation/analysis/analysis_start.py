@@ -11,7 +11,14 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.simulation.diagram import Diagram
-from cstormpy.simulation.named_states import continuous_parts, held_names, numbers, sampled_names, state_vector
+from cstormpy.simulation.named_states import (
+    closed_state,
+    continuous_parts,
+    held_names,
+    numbers,
+    sampled_names,
+    state_vector,
+)
 from cstormpy.simulation.run_start import failures_named, start_blocks, start_clocks
 from cstormpy.simulation.runner import RunState
 from cstormpy.simulation.saved_state import SavedState, initial_state, opened, ticks_are_due
@@ -25,10 +32,7 @@ def first_state(bd: Any, start: Any, what: str) -> Array:
         return state_vector(bd, start, x, f"{what}: start")
     if isinstance(start, SavedState):
         return start.vector(continuous_parts(bd), f"{what}: start")
-    x = numbers(start, x.size, f"{what}: start")
-    for b, at in continuous_parts(bd):
-        x[at] = b.projected(x[at]) if getattr(b, "closed", False) else x[at]
-    return x
+    return closed_state(bd, numbers(start, x.size, f"{what}: start"), f"{what}: start")
 
 
 def saved_with(bd: Any, start: SavedState, x: Array, samples: Mapping[str, float] | None = None) -> SavedState:

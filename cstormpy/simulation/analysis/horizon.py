@@ -14,7 +14,7 @@ from bdsim.components import Clock
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, moved_jump, tells_when
+from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, jump_time, moved_jump, tells_when
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.resets import Resets, Seen
@@ -118,8 +118,8 @@ class _TangentRun(TickingRun):
         self.meetings: list[Event] = []
         #: What the events that are being dealt with write into states.
         self._resets: Resets | None = None
-        #: How the numbers that the parameters are now follow the parameters, and which handler has set others that do.
-        self.values, self._set_by = np.eye(len(parameters.entries)), ""
+        #: How the numbers that the parameters are now follow the parameters, and what tells of others that were set.
+        self.values, self._set_others = np.eye(len(parameters.entries)), ""
         #: Whether a jump at which the run stands waits for what is due at the same time.
         self._waits = False
         #: The jumps at which the run stands that move while a tick at the same time does not.
@@ -133,10 +133,12 @@ class _TangentRun(TickingRun):
         ahead = self.simstate.eventq.pop_until(math.inf)
         for t, source in ahead:
             self.simstate.declare_event(source, t)
+        #: The jumps that are declared where the run begins, and when they come.
+        self._announced = [(t, source) for t, source in ahead if is_jump(source)]
         owners = [getattr(d, "block", b) for d, b in self._declared]
         kinked = [b for b in owners if getattr(type(b), "declares_kinks", False)]
         jumping = [b for b in self.diagram.bd.blocklist if tells_when(b)]
-        return [*kinked, *jumping, *(source for _, source in ahead if isinstance(source, Block))]
+        return [*kinked, *jumping, *(b for _, b in self._announced)]
 
     def _differentiate(self, from_blocks: bool) -> None:
         """Find how the numbers of the program, the start and the bounds of states follow the parameters."""
@@ -280,34 +282,43 @@ class _TangentRun(TickingRun):
         resets = Resets(
             self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift, self.values
         )
-        self._resets, before, ends, by = resets, self._noted(), self._read_ends(), self._set_by
+        times = [jump_time(b, when) for when, b in self._announced if when > self.t]
+
+        def decided() -> list[float]:
+            return [*self._read_ends(), *(reader() for reader in times if reader is not None)]
+
+        self._resets, before, fixed, others = resets, self._noted(), decided(), self._set_others
         super()._event(t, x, fired, jumped)
         self._tell_noted(before)
-        if resets.by and (by or ends != self._read_ends()):
-            self._tell_set(by or resets.by)
+        if resets.by and (others or fixed != decided()):
+            self._tell_set(others or self._set_by(resets.by))
 
-    def _tell_set(self, by: str) -> None:
+    def _set_by(self, by: list[str]) -> str:
+        return f"{' and '.join(dict.fromkeys(by))}: numbers of blocks are set at t = {self.t:.6g}"
+
+    def _tell_set(self, told: str) -> None:
         """Note that a handler has set numbers whose derivatives are not known wherever they are read."""
-        told = f"{by}: numbers of blocks are set at t = "
-        if not any(note.startswith(told) for note in self.notes):
-            self.notes.append(f"{told}{self.t:.6g}; how they follow the parameters is not in the derivative")
+        if not any(note.startswith(told.rpartition("=")[0]) for note in self.notes):
+            self.notes.append(f"{told}; how they follow the parameters is not in the derivative")
 
     def _take_numbers(self, resets: Resets) -> None:
         """Have the numbers of the blocks follow the parameters as a handler has left them."""
         dp, numbers = self.steps_of.dp, resets.numbers
         if numbers is None or numbers.shape != dp.shape:
-            self._tell_set(resets.by)
+            self._tell_set(self._set_by(resets.by))
             return
         known = resets.values @ self.parameters.slopes(self._numbers)
         self._reread()
         sizes = np.maximum(np.abs(known), np.abs(numbers))
         if (np.abs(numbers - known) > _FOLLOWED * np.maximum(sizes, sizes.max(axis=1, keepdims=True))).any():
-            self._set_by = resets.by
+            self._set_others = self._set_by(resets.by)
+            if len(resets.by) > 1:  # of which the one behind may read what the one before has set
+                self._tell_set(self._set_others)
         before, moved = (frozenset(np.flatnonzero(each.any(axis=0)).tolist()) for each in (dp, numbers))
         asked = [self.program.routine.outputs["out"][place] for place, *_ in self.program.switches]
         unseen = any(follows(each, moved) and not follows(each, before) for each in asked)
         if unseen or (moved - before) & deciding(self.program, self._known):
-            self._tell_set(resets.by)
+            self._tell_set(self._set_by(resets.by))
         self.values, dp[:] = resets.values, numbers
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:

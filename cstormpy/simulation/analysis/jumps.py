@@ -228,7 +228,7 @@ def tells_when(block: Any) -> bool:
     return isinstance(block, (Step, Ramp, Piecewise, WaveForm)) or hasattr(type(block), "edge_time")
 
 
-def _jump_time(block: Any, t: float) -> Callable[[], float] | None:
+def jump_time(block: Any, t: float) -> Callable[[], float] | None:
     """Return what reads, from the parameters that a source has then, when the jump at a time comes; None if unknown.
 
     A wave jumps in cycle k at (k + corner + phase) / freq. A source of another kind tells itself, by `edge_time`.
@@ -271,7 +271,7 @@ def moved_jump(run: Any, jumping: list[Any], clocks: list[Any]) -> Array | None:
         Something else is done at the same time, and the jump changes it, so that there is no derivative.
     """
     tuned = {id(entry.block) for entry in run.parameters.entries}
-    readers = {id(b): _jump_time(b, run.t) for b in jumping if id(b) in tuned}
+    readers = {id(b): jump_time(b, run.t) for b in jumping if id(b) in tuned}
     known = {key: reader for key, reader in readers.items() if reader is not None}
     if not known:
         return None

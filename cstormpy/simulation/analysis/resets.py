@@ -74,8 +74,8 @@ class Resets:
 
     Attributes
     ----------
-    by : str
-        The block of the last handler that writes anything, or none.
+    by : list of str
+        The blocks whose handlers write anything, one after the other.
     values : (k, k)
         The same behind the event.
     numbers : (k, m) or None
@@ -102,7 +102,7 @@ class Resets:
         self._t, self._x, self._inputs, self._seen, self._shift = t, x, inputs, seen, shift
         self._fired = [(i, *simstate.crossing_detectors[i]) for i in fired]
         self._written: list[_Written] = []
-        self.by = ""
+        self.by: list[str] = []
 
     def handle(self, handle: Handle, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         """Let a block handle its event, after it was seen how the states that a handler of the user writes follow."""
@@ -179,7 +179,7 @@ class Resets:
         own = self._parameters.slopes(lambda: left(x))
         still = self._parameters.slopes(lambda: np.concatenate([self._numbers(), self._parameters.get()]))
         sets = slopes[n:].any() or by_signals[:, n:].any() or not np.array_equal(own[:, n:], still)
-        self.by = str(block.name)
+        self.by.append(str(block.name))
         self._written.append(_Written(block, after[:n], slopes, own, by_signals, bool(sets)))
 
     def _by_signals(self, left: Callable[[float], Array], size: int) -> Array:

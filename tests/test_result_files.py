@@ -77,6 +77,16 @@ def test_times_are_in_seconds_whatever_the_unit_in_their_name(tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize("text", ["t;theta.q\n0;1\n1;2\n", "t\ttheta.q\n0\t1\n", "t;theta.q\n0,1;2,5\n0,2;3,5\n"])
+def test_another_sign_between_cells_is_named(tmp_path, text):
+    """As a spreadsheet writes them where numbers have a comma; the rows were told to have 3 cells, the first 1."""
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(
+        cs.FileFormatError, match=r"between cells is a comma, not '(;|\\t)': pandas\.read_csv\(path, sep="
+    ):
+        read(tmp_path / "log.csv")
+
+
 def test_empty_cells_of_a_log_are_what_was_not_measured(tmp_path):
     """A log with missing samples was told to be no saved run: could not convert string to float."""
     path = tmp_path / "log.csv"

@@ -141,9 +141,13 @@ def _read_csv(path: Path) -> Content:
         rows = [row for row in csv.reader(file) if row]
     if len(rows) < 2:
         raise FileFormatError(f"{path}: expected a row of names and rows of numbers")
+    other = next((sign for sign in ";\t" if sign in rows[0][0]), "")
+    mark = (
+        f"; what stands between cells is a comma, not {other!r}: pandas.read_csv(path, sep={other!r})" if other else ""
+    )
     for number, row in enumerate(rows[1:], start=2):
         if len(row) != len(rows[0]):
-            raise FileFormatError(f"{path}: row {number} has {len(row)} cells, the first {len(rows[0])}")
+            raise FileFormatError(f"{path}: row {number} has {len(row)} cells, the first {len(rows[0])}{mark}")
     split = [_WITH_UNIT.match(cell) for cell in rows[0]]
     names = [cell if match is None else match["name"] for cell, match in zip(rows[0], split, strict=True)]
     numbers = [[cell.strip() or "nan" for cell in row] for row in rows[1:]]  # of an empty cell nothing was measured
@@ -152,7 +156,9 @@ def _read_csv(path: Path) -> Content:
     except ValueError:
         at, k = next((at, k) for at, row in enumerate(numbers) for k, cell in enumerate(row) if not _is_number(cell))
         shown = f"row {at + 2}, column {rows[0][k]!r}: expected a number, got {numbers[at][k]!r}"
-        raise FileFormatError(f"{path}: {shown}; numbers have a point, and cells a comma between them") from None
+        raise FileFormatError(
+            f"{path}: {shown}{mark or '; numbers have a point, and cells a comma between them'}"
+        ) from None
     return names, data, ["" if match is None else match["unit"] for match in split], [], []
 
 

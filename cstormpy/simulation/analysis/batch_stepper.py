@@ -373,7 +373,7 @@ def _refuse_calls(program: Program) -> None:
     if calling is not None:
         raise DiagramError(
             f"batch_stepper: block {calling[0]!r} has no code for many rows, for which it must be traced: {calling[1]}"
-            "; sim.stepper steps one copy"
+            "; sim.stepper steps one copy, and gymnasium.vector.SyncVectorEnv several environments of one"
         )
 
 

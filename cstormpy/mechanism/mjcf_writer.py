@@ -53,7 +53,7 @@ class _Part(NamedTuple):
 
     name: str
     coordinates: tuple[str, ...]
-    kind: str
+    type: str
     freedoms: tuple[OneDofJoint, ...]
     max_angle: float | None
 
@@ -189,7 +189,7 @@ def _has_mass(link: Link, carried: dict[str | None, list[Link]]) -> bool:
 def _can_pass_on(body: _Body, on_it: list[Link]) -> bool:
     """Tell whether the joints of a body may be those of what stands on it."""
     count = sum(len(part.coordinates) for part in body.parts)
-    alone = len(on_it) == 1 and not body.link.shapes and not any(part.kind in _BALLS for part in body.parts)
+    alone = len(on_it) == 1 and not body.link.shapes and not any(part.type in _BALLS for part in body.parts)
     return alone and count + on_it[0].joint.dof <= _MOST
 
 
@@ -278,13 +278,13 @@ def _refuse_several(part: _Part) -> None:
         numbers = {getattr(freedom, key) for freedom in part.freedoms}
         if len(numbers) > 1:
             raise InvalidValue(
-                f"joint {part.name!r}: {key}: MuJoCo has one number for all coordinates of a {part.kind} joint, "
+                f"joint {part.name!r}: {key}: MuJoCo has one number for all coordinates of a {part.type} joint, "
                 f"not {', '.join(f'{number:g}' for number in sorted(numbers))}"
             )
     first = part.freedoms[-1]
     if first.stiffness and any(freedom.rest for freedom in part.freedoms):
-        raise InvalidValue(f"joint {part.name!r}: rest: MuJoCo has springs of a {part.kind} joint relaxed at 0 alone")
-    if part.kind == "free" and first.point.any() and any(getattr(first, key) for key in _OWN):
+        raise InvalidValue(f"joint {part.name!r}: rest: MuJoCo has springs of a {part.type} joint relaxed at 0 alone")
+    if part.type == "free" and first.point.any() and any(getattr(first, key) for key in _OWN):
         raise InvalidValue(
             f"joint {part.name!r}: point: MuJoCo has dampers and springs of a free joint at its body's origin alone"
         )
@@ -293,20 +293,20 @@ def _refuse_several(part: _Part) -> None:
 def _joint(part: _Part, driven: bool, notes: Notes) -> str:
     """Return a joint; its limits of torque, where it is `driven`, are those of its motor."""
     first = part.freedoms[-1]
-    words = [f"<joint name={quoteattr(part.name)} type={quoteattr(part.kind)}"]
-    if part.kind != "free" and first.point.any():
+    words = [f"<joint name={quoteattr(part.name)} type={quoteattr(part.type)}"]
+    if part.type != "free" and first.point.any():
         words.append(f'pos="{numbers_of(first.point)}"')
-    if part.kind not in _BALLS:
+    if part.type not in _BALLS:
         words.append(f'axis="{numbers_of(first.axis)}"')
     words += [f'{word}="{value!r}"' for key, word in _WORDS.items() if (value := getattr(first, key))]
     limits = first.limits or Limits()
-    if part.kind not in _BALLS:
+    if part.type not in _BALLS:
         if first.rest:
             words.append(f'springref="{first.rest!r}"')
         words += _range("range", limits.position, part, notes)
         if not driven:
             words += _range("actuatorfrcrange", limits.torque, part, notes)
-    elif part.max_angle is not None and part.kind == "ball":
+    elif part.max_angle is not None and part.type == "ball":
         words.append(f'range="0 {part.max_angle!r}"')
     for text, lost in _lost(part, driven):
         if lost:
@@ -321,11 +321,11 @@ def _lost(part: _Part, driven: bool) -> Iterator[tuple[str, bool]]:
     yield "limits of velocities are left out", any(each.velocity is not None for each in limits)
     smooth = any(freedom.friction and freedom.friction_velocity != usual for freedom in part.freedoms)
     yield "the velocity over which friction is smoothed is left out", smooth
-    if part.kind in _BALLS:
+    if part.type in _BALLS:
         several = any(each.position is not None or not (driven or each.torque is None) for each in limits)
         yield (
             "limits of single coordinates are left out",
-            several or (part.kind == "free" and part.max_angle is not None),
+            several or (part.type == "free" and part.max_angle is not None),
         )
 
 
@@ -345,7 +345,7 @@ def _motors(part: _Part, R: Array, notes: Notes) -> list[str]:
     A free body is pushed along the world's axes by MuJoCo, here along those, R, that it has at the start.
     """
     count, found, gears = len(part.freedoms), [], np.eye(6)
-    if part.kind == "free":
+    if part.type == "free":
         gears[:3, :3] = R.T
         if part.freedoms[-1].point.any():
             notes.add("motors of free joints act at the origin of their body, not at point", repr(part.name))

@@ -421,6 +421,39 @@ def test_an_input_port_is_an_input_of_its_block_alone(sim, translated):
     assert sim.run(bd, T=0.1).message == "reached the end"  # the wiring is as it was
 
 
+@pytest.mark.parametrize("port", ["deciding", "decided"])
+@pytest.mark.parametrize("kind", ["SWITCH", "MULTISWITCH", "RELAY", "COMPARE", "INTEGRATOR"])
+def test_what_switches_goes_by_the_value_that_is_given_for_an_input(sim, kind, port):
+    """It stayed in the mode of the signal whose place the value takes: a SWITCH passed on the other one."""
+
+    ports = {"SWITCH": "control", "MULTISWITCH": "select", "RELAY": "u", "COMPARE": "u", "INTEGRATOR": "u"}
+
+    def model(wired, u=None):
+        bd = sim.blockdiagram()
+        deciding, total = bd.CONSTANT(wired, name="deciding"), bd.INTEGRATOR(0.0, name="total")
+        made = {
+            "SWITCH": lambda: bd.SWITCH(0.5, name="one"),
+            "MULTISWITCH": lambda: bd.MULTISWITCH(2, name="one"),
+            "RELAY": lambda: bd.RELAY(0.5, -0.5, 2.0, 3.0, name="one"),
+            "COMPARE": lambda: bd.COMPARE(">", 0.5, name="one"),
+            "INTEGRATOR": lambda: bd.INTEGRATOR(1.0, max=1.0, inames=["u"], name="one"),
+        }
+        one, place = made[kind](), 1 if kind == "SWITCH" else 0
+        others = [k for k in range(one.nin) if k != place]
+        bd.connect(deciding, one[place])
+        for k, value in zip(others, (2.0, 3.0), strict=False):
+            bd.connect(bd.CONSTANT(value), one[k])
+        bd.connect(one, total)
+        given = "deciding" if port == "deciding" else f"one.{ports[kind]}"
+        return sim.linearize(bd, u=u, inputs=[given], outputs=["one"])
+
+    for wired, value in ((-1.0, 1.0), (1.0, -1.0)):
+        found, wanted = model(wired, [value]), model(value)
+        for name in ("y", "rate", "A", "B", "C", "D"):
+            np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=0, atol=1e-12)
+    assert np.any(model(1.0).rate != model(-1.0).rate)
+
+
 def test_an_input_port_may_be_opened_and_a_loop_through_it_is_open(sim):
     bd = sim.blockdiagram()
     mech = cs.library.pendulum()

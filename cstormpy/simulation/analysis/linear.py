@@ -15,9 +15,9 @@ from cstormpy.arrays import Array, real_array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once
+from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once, standing_in
 from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_outputs, find_ports
-from cstormpy.simulation.analysis.sampled import switch_as_sampled, whole_period
+from cstormpy.simulation.analysis.sampled import switch_as_sampled, switch_where_given, whole_period
 from cstormpy.simulation.named_states import numbers
 from cstormpy.simulation.recording import Signal
 from cstormpy.simulation.units import coordinate_labels, mechanisms_of
@@ -333,6 +333,9 @@ def linearize(
             switch_as_sampled(diagram, simstate, t, state, period)
         moved, shut = chosen_inputs(bd, inputs, u, opened, who, named)
         given = moved + shut
+        if told := [i for i in moved if i.told]:
+            with standing_in(diagram, told, t, state):
+                switch_where_given(diagram, simstate, t, state, period)
         if period is not None and bd.clocklist:
             _hold_what_ticks(diagram, given, t, state, period)
         watched = find_outputs(bd, outputs, f"{who}: {'at' if cut else 'outputs'}")

@@ -57,7 +57,8 @@ class Analysis:
         x : array (n,), dict, SavedState, result or path, optional
             States; by the names of states or blocks those that are not as at the start of a run.
         u : array or dict, optional
-            Values of inputs, one behind the other or by name.
+            Values of inputs, one behind the other or by name. What switches, as a RELAY, and what is held at a bound
+            goes by them; a CONTROLLER stays in the phase in which the diagram has it.
         t : float
             The time.
         inputs, outputs, opened : list

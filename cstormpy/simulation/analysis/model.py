@@ -327,6 +327,24 @@ class DifferencedModel:
         return self.diagram.not_finite()
 
 
+@contextlib.contextmanager
+def standing_in(diagram: Diagram, inputs: list[Input], t: float, x: Array) -> Iterator[None]:
+    """Have the blocks of a diagram see, within, the values of inputs that are held in the place of signals."""
+    order, rates = list(diagram.order), list(diagram.rates)
+    ports = {i.signal.block: i.signal.block._inport_slots for i in inputs if isinstance(i.signal, InputPort)}
+    model = DifferencedModel(diagram, inputs, [], NotTranslated([]))
+    for b, wired in ports.items():
+        b._inport_slots = _entering(b, wired, model._entries)
+    try:
+        model.values(t, x, np.concatenate([i.value for i in inputs]))
+        yield
+    finally:
+        diagram.order[:], diagram.rates[:] = order, rates
+        for b, wired in ports.items():
+            b._inport_slots = wired
+        diagram.forget()
+
+
 def columns_of(program: Program, signal: Signal) -> tuple[int, tuple[int, ...]]:
     """Return where the numbers of a signal begin, and its shape."""
     if signal.key not in program.columns:

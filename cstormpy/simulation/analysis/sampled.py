@@ -72,11 +72,7 @@ def ticks_within(clocks: list[Any], dt: float, what: str = "linearize: dt") -> l
 
 def switch_as_sampled(diagram: Diagram, simstate: RunState, t: float, x: Array, dt: float) -> None:
     """Have blocks that switch see what clocks sample at a point, as in a run; samples stay those before the ticks."""
-    detectors = [
-        detector
-        for detector, _ in simstate.crossing_detectors
-        if getattr(detector, "decided", False) and not isinstance(detector, Bound) and not detector.first
-    ]
+    detectors = _deciding(simstate)
     if not detectors:
         return
     before = [(runtime, runtime.state) for runtime in simstate.clock_states.values()]
@@ -94,6 +90,24 @@ def switch_as_sampled(diagram: Diagram, simstate: RunState, t: float, x: Array, 
         hold.live, hold.values = live, values
     diagram.bind_samples(simstate)
     diagram.at(t, x)
+
+
+def switch_where_given(diagram: Diagram, simstate: RunState, t: float, x: Array, dt: float | None) -> None:
+    """Have blocks that switch, and states at their bounds, follow values that stand in the place of signals."""
+    _switch(_deciding(simstate), diagram, t, x)
+    if dt is not None:
+        switch_as_sampled(diagram, simstate, t, x, dt)
+    diagram.at(t, x)
+    diagram.bounds.hold(x)
+
+
+def _deciding(simstate: RunState) -> list[Any]:
+    """Return the detectors of blocks whose modes the signals decide."""
+    return [
+        detector
+        for detector, _ in simstate.crossing_detectors
+        if getattr(detector, "decided", False) and not isinstance(detector, Bound) and not detector.first
+    ]
 
 
 def _switch(detectors: list[Any], diagram: Diagram, t: float, x: Array) -> None:

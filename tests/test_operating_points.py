@@ -252,3 +252,55 @@ def test_states_with_limits_rest_where_a_potential_is_least(sim, seed):
     assert point.success
     least = lsq_linear(root, np.linalg.solve(root.T, b), (low, high), method="bvls", tol=1e-14).x
     np.testing.assert_allclose(point.x, least, atol=1e-8)
+
+
+def stepped(sim, x0):
+    """Return i' = (i > 0.5 ? i : 3 i) - 6, whose only point of rest is at 6."""
+    bd = sim.blockdiagram()
+    state, switch = bd.INTEGRATOR(x0, name="i"), bd.SWITCH(0.5, name="s")
+    one, three, rate = bd.GAIN(1.0), bd.GAIN(3.0), bd.SUM("+-")
+    bd.connect(state, one, three, switch[1])
+    bd.connect(one, switch[0])
+    bd.connect(three, switch[2])
+    bd.connect(switch, rate[0])
+    bd.connect(bd.CONSTANT(6.0), rate[1])
+    bd.connect(rate, state)
+    return bd
+
+
+@pytest.mark.parametrize("x0", [0.0, 1.0])
+def test_what_switches_on_the_way_to_a_point_is_as_it_is_there(sim, x0):
+    """From the other branch i = 2 was called an operating point, from which a run went away at 6/s."""
+    point = sim.trim(bd := stepped(sim, x0))
+    assert point.success
+    np.testing.assert_allclose(point.x, [6.0], rtol=1e-12)
+    np.testing.assert_allclose(sim.run(bd, T=0.1, start=point.x).x[-1], [6.0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("u", [None, [2.0]])
+def test_what_switches_by_an_input_is_as_the_one_that_is_found_has_it(sim, u):
+    bd = sim.blockdiagram()
+    push, switch, rate, state = bd.CONSTANT(0.0, name="push"), bd.SWITCH(0.5), bd.SUM("+-"), bd.INTEGRATOR(name="i")
+    one, three = bd.GAIN(1.0), bd.GAIN(3.0)
+    bd.connect(push, one, three, switch[1])
+    bd.connect(one, switch[0])
+    bd.connect(three, switch[2])
+    bd.connect(switch, rate[0])
+    bd.connect(bd.CONSTANT(6.0), rate[1])
+    bd.connect(rate, state)
+    point = sim.trim(bd, inputs=["push"], u=u, rates={"i": 0.0})
+    assert point.success
+    np.testing.assert_allclose(point.u, [6.0], rtol=1e-12)
+
+
+def test_a_point_at_which_a_block_switches_is_none(sim):
+    """Each branch of i' = (i > 0.5 ? -i : 1 - i) rests where the other one holds."""
+    bd = sim.blockdiagram()
+    state, switch, rate = bd.INTEGRATOR(0.0, name="i"), bd.SWITCH(0.5, name="s"), bd.SUM("+-")
+    bd.connect(bd.CONSTANT(0.0), switch[0])
+    bd.connect(state, switch[1], rate[1])
+    bd.connect(bd.CONSTANT(1.0), switch[2])
+    bd.connect(switch, rate[0])
+    bd.connect(rate, state)
+    point = sim.trim(bd)
+    assert not point.success and "where one would be, block 's' (SWITCH) switches" in point.message

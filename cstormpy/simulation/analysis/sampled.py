@@ -92,6 +92,11 @@ def switch_as_sampled(diagram: Diagram, simstate: RunState, t: float, x: Array, 
     diagram.at(t, x)
 
 
+def switch_at(diagram: Diagram, simstate: RunState, t: float, x: Array) -> list[Any]:
+    """Have blocks that switch be in the mode which their signals want; return those that were in another."""
+    return _switch(_deciding(simstate), diagram, t, x)
+
+
 def switch_where_given(diagram: Diagram, simstate: RunState, t: float, x: Array, dt: float | None) -> None:
     """Have blocks that switch, and states at their bounds, follow values that stand in the place of signals."""
     _switch(_deciding(simstate), diagram, t, x)
@@ -110,13 +115,16 @@ def _deciding(simstate: RunState) -> list[Any]:
     ]
 
 
-def _switch(detectors: list[Any], diagram: Diagram, t: float, x: Array) -> None:
+def _switch(detectors: list[Any], diagram: Diagram, t: float, x: Array) -> list[Any]:
     """Have blocks switch that are not in the mode which their signals want, and those that these switch in turn."""
+    switched = []
     for _ in detectors:
         diagram.at(t, x)
         for detector in [detector for detector in detectors if detector(t, x) < 0.0]:
             detector.event_handler(t, x)
+            switched.append(detector.block)
             diagram.forget()
+    return switched
 
 
 def whole_period(model: Model | DifferencedModel, t: float, x: Array, u: Array, dt: float) -> Period:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,10 +16,20 @@ from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.linear import captions_of, chosen_inputs
-from cstormpy.simulation.analysis.model import Jacobians, checked, labels, make_model, named_once
+from cstormpy.simulation.analysis.model import (
+    Input,
+    Jacobians,
+    checked,
+    labels,
+    make_model,
+    named_once,
+    standing_in,
+)
 from cstormpy.simulation.analysis.ports import feed_open_inputs
+from cstormpy.simulation.analysis.sampled import switch_at
 from cstormpy.simulation.named_states import continuous_parts, numbers, state_places
 from cstormpy.simulation.recording import find_signals
+from cstormpy.simulation.wiring import describe
 
 #: Largest residual, as part of one plus the largest rate at the start, that counts as none; of a condition whose value
 #: and slopes are all less than one it is that part of the largest of them, which counts as so much at least: what is
@@ -30,6 +41,8 @@ _ROUNDING = 1e-14
 _FELT = 1e-12
 #: The first implicit step [s] by which a diagram comes to rest where a search fails, and how many there are at most.
 _FIRST_STEP, _MOST_STEPS = 0.02, 400
+#: So often a search goes on where blocks have switched at the point that it has found.
+_MOST_MODES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +166,7 @@ def trim(
                 f"trim: {what}: expected a dict from names to values, as {{'name': 0.0}}, got {shown(given_values)}"
             )
     feed_open_inputs(bd, inputs, "trim: inputs")
-    with started(sim, bd, x, t, "trim") as (diagram, _, t, state):
+    with started(sim, bd, x, t, "trim") as (diagram, simstate, t, state):
         for block, _ in diagram.closed:
             raise InvalidValue(
                 f"trim: block {block.name!r} is a mechanism with loops, whose states are not independent; its "
@@ -162,22 +175,32 @@ def trim(
         diagram.freeze()
         given, _ = chosen_inputs(bd, inputs, u, True, "trim")
         watched = [s for name in outputs or {} for s in find_signals(bd, [name], "trim: outputs")]
-        start = np.concatenate([*(i.value for i in given), np.zeros(0)])
+        begin, start = state, np.concatenate([*(i.value for i in given), np.zeros(0)])
         free = _free(bd, hold, start.size)
-        model = make_model(diagram, given, named_once(watched, "trim: outputs"))
-        if not model.exact:
-            notice(
-                f"trim: by differences, as {model.differenced[0][0]} cannot be translated: {model.differenced[0][1]}"
-            )
-        first = checked(model, model.jacobians(t, state, start), t, state, start, "trim")
-        wanted = _conditions(bd, rates or {}, watched, outputs or {}, idle_states(bd, first.A))
-        search = _Search(model, t, state, start, free, wanted, _Bounded(diagram.bounds, wanted))
-        found = search.solve()
+        _switched(diagram, simstate, given, t, begin, start)
+        for attempt in range(_MOST_MODES):
+            model = make_model(diagram, given, named_once(watched, "trim: outputs"))
+            if not (model.exact or attempt):
+                name, why = model.differenced[0]
+                notice(f"trim: by differences, as {name} cannot be translated: {why}")
+            first = checked(model, model.jacobians(t, begin, start), t, begin, start, "trim")
+            wanted = _conditions(bd, rates or {}, watched, outputs or {}, idle_states(bd, first.A))
+            search = _Search(model, t, begin, start, free, wanted, _Bounded(diagram.bounds, wanted))
+            found = search.solve()
+            begin, start = found[: state.size], found[state.size :]
+            switched = _switched(diagram, simstate, given, t, begin, start)
+            if not switched:
+                break
         there, limits = search.look(found), search.reached * search.sizes
         left = dict(zip(wanted.names, wanted.remaining(there).tolist(), strict=True))
         left_out = {bd.statenames[k]: float(there.rate[k]) for k in wanted.left_out}
         held = tuple(str(b.name) for b in diagram.cells)
         success, message = _ending(diagram, found[: state.size], left, limits, held, left_out)
+        if success and switched:
+            success, message = (
+                False,
+                f"no operating point was found: where one would be, {describe(switched[0])} switches",
+            )
         if not success:
             notice(f"trim: {message}; begin nearer to one, free more inputs, or ask for less")
         return OperatingPoint(
@@ -195,6 +218,14 @@ def trim(
             left_out=left_out,
             captions=captions_of(bd, (i.signal for i in given)),
         )
+
+
+def _switched(diagram: Any, simstate: Any, given: list[Input], t: float, x: Array, u: Array) -> list[Any]:
+    """Have what switches go by states and inputs; return which blocks were in another mode."""
+    ends = np.cumsum([i.value.size for i in given])[:-1]
+    inputs = [replace(i, value=value) for i, value in zip(given, np.split(u, ends), strict=True)] if given else []
+    with standing_in(diagram, inputs, t, x) if inputs else contextlib.nullcontext():
+        return switch_at(diagram, simstate, t, x)
 
 
 def _ending(

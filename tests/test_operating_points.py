@@ -254,12 +254,10 @@ def test_states_with_limits_rest_where_a_potential_is_least(sim, seed):
     np.testing.assert_allclose(point.x, least, atol=1e-8)
 
 
-def stepped(sim, x0):
-    """Return i' = (i > 0.5 ? i : 3 i) - 6, whose only point of rest is at 6."""
-    bd = sim.blockdiagram()
-    state, switch = bd.INTEGRATOR(x0, name="i"), bd.SWITCH(0.5, name="s")
-    one, three, rate = bd.GAIN(1.0), bd.GAIN(3.0), bd.SUM("+-")
-    bd.connect(state, one, three, switch[1])
+def less_six(bd, source, state):
+    """Wire i' = (u > 0.5 ? u : 3 u) - 6, of a source u."""
+    switch, one, three, rate = bd.SWITCH(0.5), bd.GAIN(1.0), bd.GAIN(3.0), bd.SUM("+-")
+    bd.connect(source, one, three, switch[1])
     bd.connect(one, switch[0])
     bd.connect(three, switch[2])
     bd.connect(switch, rate[0])
@@ -271,7 +269,9 @@ def stepped(sim, x0):
 @pytest.mark.parametrize("x0", [0.0, 1.0])
 def test_what_switches_on_the_way_to_a_point_is_as_it_is_there(sim, x0):
     """From the other branch i = 2 was called an operating point, from which a run went away at 6/s."""
-    point = sim.trim(bd := stepped(sim, x0))
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0, name="i")
+    point = sim.trim(less_six(bd, state, state))
     assert point.success
     np.testing.assert_allclose(point.x, [6.0], rtol=1e-12)
     np.testing.assert_allclose(sim.run(bd, T=0.1, start=point.x).x[-1], [6.0], rtol=1e-9)
@@ -280,14 +280,7 @@ def test_what_switches_on_the_way_to_a_point_is_as_it_is_there(sim, x0):
 @pytest.mark.parametrize("u", [None, [2.0]])
 def test_what_switches_by_an_input_is_as_the_one_that_is_found_has_it(sim, u):
     bd = sim.blockdiagram()
-    push, switch, rate, state = bd.CONSTANT(0.0, name="push"), bd.SWITCH(0.5), bd.SUM("+-"), bd.INTEGRATOR(name="i")
-    one, three = bd.GAIN(1.0), bd.GAIN(3.0)
-    bd.connect(push, one, three, switch[1])
-    bd.connect(one, switch[0])
-    bd.connect(three, switch[2])
-    bd.connect(switch, rate[0])
-    bd.connect(bd.CONSTANT(6.0), rate[1])
-    bd.connect(rate, state)
+    less_six(bd, bd.CONSTANT(0.0, name="push"), bd.INTEGRATOR(name="i"))
     point = sim.trim(bd, inputs=["push"], u=u, rates={"i": 0.0})
     assert point.success
     np.testing.assert_allclose(point.u, [6.0], rtol=1e-12)

@@ -264,7 +264,7 @@ def _parts(link: Link, on_base: bool) -> list[_Part]:
         )
     if kinds == ("free",) and not on_base:
         raise InvalidValue(f"joint {name!r}: is free on another link; MuJoCo has free joints on the base alone")
-    if kinds[:1] in (("ball",), ("free",)):
+    if kinds and kinds[0] in _BALLS:
         part = _Part(name, joint.labels(name), kinds[0], joint.freedoms, joint.max_angle)
         _refuse_several(part)
         return [part]

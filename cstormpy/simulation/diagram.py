@@ -466,9 +466,9 @@ _CALLED = {
 
 
 def _hint(b: Any, what: str, error: Exception) -> str:
-    """Return what helps where a block fails at an input that is not there yet, or of a width it was not made for.
+    """Return what helps where a block fails at what it is given, empty where nothing is known.
 
-    Or where a handler looks for the states of a block by its name.
+    An input may not be there yet, or of a width that it was not made for; a handler may ask for states by a name.
     """
     if what == "event handler" and isinstance(error, KeyError):
         for name in error.args:

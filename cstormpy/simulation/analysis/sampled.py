@@ -72,7 +72,7 @@ def ticks_within(clocks: list[Any], dt: float, what: str = "linearize: dt") -> l
 
 def switch_as_sampled(diagram: Diagram, simstate: RunState, t: float, x: Array, dt: float) -> None:
     """Have blocks that switch see what clocks sample at a point, as in a run; samples stay those before the ticks."""
-    detectors = _deciding(simstate)
+    detectors = deciding(simstate)
     if not detectors:
         return
     before = [(runtime, runtime.state) for runtime in simstate.clock_states.values()]
@@ -83,7 +83,7 @@ def switch_as_sampled(diagram: Diagram, simstate: RunState, t: float, x: Array, 
             simstate.clock_states[clock].state = state
         diagram.freeze()
         diagram.bind_samples(simstate)
-        _switch(detectors, diagram, t, x)
+        switch_at(detectors, diagram, t, x)
     for runtime, state in before:
         runtime.state = state
     for hold, live, values in held:
@@ -92,31 +92,11 @@ def switch_as_sampled(diagram: Diagram, simstate: RunState, t: float, x: Array, 
     diagram.at(t, x)
 
 
-def switch_at(diagram: Diagram, simstate: RunState, t: float, x: Array) -> list[Any]:
-    """Have blocks that switch be in the mode which their signals want; return those that were in another."""
-    return _switch(_deciding(simstate), diagram, t, x)
+def switch_at(detectors: list[Any], diagram: Diagram, t: float, x: Array) -> list[Any]:
+    """Have blocks switch that are not in the mode which their signals want, and those that these switch in turn.
 
-
-def switch_where_given(diagram: Diagram, simstate: RunState, t: float, x: Array, dt: float | None) -> None:
-    """Have blocks that switch, and states at their bounds, follow values that stand in the place of signals."""
-    _switch(_deciding(simstate), diagram, t, x)
-    if dt is not None:
-        switch_as_sampled(diagram, simstate, t, x, dt)
-    diagram.at(t, x)
-    diagram.bounds.hold(x)
-
-
-def _deciding(simstate: RunState) -> list[Any]:
-    """Return the detectors of blocks whose modes the signals decide."""
-    return [
-        detector
-        for detector, _ in simstate.crossing_detectors
-        if getattr(detector, "decided", False) and not isinstance(detector, Bound) and not detector.first
-    ]
-
-
-def _switch(detectors: list[Any], diagram: Diagram, t: float, x: Array) -> list[Any]:
-    """Have blocks switch that are not in the mode which their signals want, and those that these switch in turn."""
+    Returns those that did.
+    """
     switched = []
     for _ in detectors:
         diagram.at(t, x)
@@ -125,6 +105,24 @@ def _switch(detectors: list[Any], diagram: Diagram, t: float, x: Array) -> list[
             switched.append(detector.block)
             diagram.forget()
     return switched
+
+
+def switch_where_given(diagram: Diagram, simstate: RunState, t: float, x: Array, dt: float | None) -> None:
+    """Have blocks that switch, and states at their bounds, follow values that stand in the place of signals."""
+    switch_at(deciding(simstate), diagram, t, x)
+    if dt is not None:
+        switch_as_sampled(diagram, simstate, t, x, dt)
+    diagram.at(t, x)
+    diagram.bounds.hold(x)
+
+
+def deciding(simstate: RunState) -> list[Any]:
+    """Return the detectors of blocks whose modes the signals decide."""
+    return [
+        detector
+        for detector, _ in simstate.crossing_detectors
+        if getattr(detector, "decided", False) and not isinstance(detector, Bound) and not detector.first
+    ]
 
 
 def whole_period(model: Model | DifferencedModel, t: float, x: Array, u: Array, dt: float) -> Period:

@@ -26,7 +26,7 @@ from cstormpy.simulation.analysis.model import (
     standing_in,
 )
 from cstormpy.simulation.analysis.ports import feed_open_inputs
-from cstormpy.simulation.analysis.sampled import switch_at
+from cstormpy.simulation.analysis.sampled import deciding, switch_at
 from cstormpy.simulation.named_states import continuous_parts, numbers, state_places
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.wiring import describe
@@ -222,10 +222,13 @@ def trim(
 
 def _switched(diagram: Any, simstate: Any, given: list[Input], t: float, x: Array, u: Array) -> list[Any]:
     """Have what switches go by states and inputs; return which blocks were in another mode."""
+    detectors = deciding(simstate)
+    if not detectors:
+        return []
     ends = np.cumsum([i.value.size for i in given])[:-1]
     inputs = [replace(i, value=value) for i, value in zip(given, np.split(u, ends), strict=True)] if given else []
     with standing_in(diagram, inputs, t, x) if inputs else contextlib.nullcontext():
-        return switch_at(diagram, simstate, t, x)
+        return switch_at(detectors, diagram, t, x)
 
 
 def _ending(

@@ -309,15 +309,15 @@ _BOUNDS = {
 }
 
 
-@deriv("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
-def _integrator_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
-    rate = b.gain * np.ravel(u[0])
-    return rate if b.bounded is None else np.where(b.side == 0.0, rate, 0.0)
-
-
 @bounded_deriv("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
 def _rate_beside_bounds(b: Any, t: Any, u: Signals, x: Any) -> Any:
     return b.gain * np.ravel(u[0])
+
+
+@deriv("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
+def _integrator_rate(b: Any, t: Any, u: Signals, x: Any) -> Any:
+    rate = _rate_beside_bounds(b, t, u, x)
+    return rate if b.bounded is None else np.where(b.side == 0.0, rate, 0.0)
 
 
 @bounded("bdsim.blocks.continuous.Integrator", numbers=("gain",), **_BOUNDS)
@@ -330,7 +330,7 @@ def _bound(b: Any, t: Any, u: Signals, x: Any, detector: Any) -> Any:
     """Return the room that a free state has to its bounds, or how fast a held one would go out of the one it is at."""
     k = detector.entry
     room = np.minimum(b.high[k] - x[k], x[k] - b.low[k])
-    return np.where(b.side[k] == 0.0, room, b.side[k] * (b.gain * np.ravel(u[0]))[k])
+    return np.where(b.side[k] == 0.0, room, b.side[k] * _rate_beside_bounds(b, t, u, x)[k])
 
 
 _SYSTEM = ("A", "B", "C", "D")

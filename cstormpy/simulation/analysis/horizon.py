@@ -14,6 +14,7 @@ from bdsim.components import Clock
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.analysis_start import started
+from cstormpy.simulation.analysis.bends import BendWatch
 from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, jump_time, moved_jump, tells_when
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
@@ -238,6 +239,7 @@ class _TangentRun(TickingRun):
             self.program, self.diagram, self._owned, [entry.block for entry in self.parameters.entries]
         )
         self.columns = np.concatenate([watched, np.array(self._jumps.columns, dtype=np.int64)])
+        self._bends_seen = BendWatch(self.steps_of, [entry.name for entry in self.parameters.entries], watched)
 
     def _signal(self, place: int, t: float, x: Array) -> float:
         self._bounds()
@@ -260,6 +262,7 @@ class _TangentRun(TickingRun):
             self.steps += taken
             self.t = float(times[taken])
             self.crossings.before = sides[0].tolist()
+            self._look_for_bends(times[1 : taken + 1], *kept[:2])
             last = taken - 1 if taken and self.t >= bound else taken
             if last:
                 still = np.zeros((last, len(self.dx)))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError
+from cstormpy.simulation.analysis.bends import BendWatch
 from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import Switch
@@ -78,6 +79,7 @@ class LocatingRun(Run):
     meetings: list[Event]
     last_first: bool
     _jumps: JumpWatch
+    _bends_seen: BendWatch
     #: How many of the columns are recorded.
     _seen: int
     #: By how much the parameters delay an event and what it causes, and the rates before.
@@ -93,6 +95,11 @@ class LocatingRun(Run):
             before = [part[-1:] for part in self.kept[-1][3:5]]
             both = [np.concatenate(pair)[..., self._seen :] for pair in zip(before, (signals, dsignals), strict=True)]
             self.notes += self._jumps.look(times, *both)
+
+    def _look_for_bends(self, times: Array, states: Array, tangents: Array) -> None:
+        """Note what stays exactly where it bends, behind steps that have ended at some times."""
+        at_border = any([value is not None and abs(value) <= _AT_ZERO for value in self.crossings.before])
+        self.notes += self._bends_seen.look(times, states, tangents, at_border or self.end in times[-1:])
 
     def _cross(self, end: float, bound: float, sides: Array) -> None:
         """Go to the first zero crossing within a step that was not taken, or say why it cannot be taken."""

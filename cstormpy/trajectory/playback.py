@@ -47,9 +47,9 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
     if ends == "repeat":
         period = end - start
         since = np.fmod(t - start, period)
+        left = where(since < 0.0, -since, period - since)
         since = where(since < 0.0, since + period, since)
-        last = _SNAP * np.maximum(np.maximum(np.abs(t), np.abs(start)), period)
-        since = where(period - since <= last, 0.0, since)
+        since = where(left <= _SNAP * np.maximum(np.abs(t), np.abs(start)), 0.0, since)
         return where(within, t, start + since), False
     held = where(t < start, start, where(t < end, t, end))
     if ends == "hold":

@@ -158,11 +158,12 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-            Of continuous and sampled blocks, without events that change something and jumps of sources, which are
-            those of a run, but for blocks whose outputs are all among the inputs. After each substep states are put
-            within their limits, loops are closed and rotation vectors shortened. Where an output only bends no step
-            ends. A diagram with more than continuous blocks is stepped in part, where the outputs do not need all: the
-            states are of this part.
+            Of continuous and sampled blocks, without events that change something, which are those of a run, but for
+            blocks whose outputs are all among the inputs. After each substep states are put within their limits, loops
+            are closed and rotation vectors shortened. Substeps are cut where a source jumps; a class of your own tells
+            when by ``edges()``, which returns a list of times, and after which time they come again, 0 if never. Where
+            an output only bends no step ends. A diagram with more than continuous blocks is stepped in part, where the
+            outputs do not need all: the states are of this part.
         inputs : list
             Ports as in `linearize`, whose signals are replaced: outputs, or input ports by name, as ``"plant.tau"``;
             one that nothing is wired to gets a CONSTANT of zeros, which stays in the diagram, as there.

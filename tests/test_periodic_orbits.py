@@ -337,6 +337,37 @@ def test_states_that_add_up_or_go_where_they_will_need_not_come_back():
     np.testing.assert_allclose(again.x[-1, 1:4], orbit.out.x[-1, 1:4], atol=1e-7)
 
 
+def juggled(sim, restitution, push, wind=0.0):
+    """Return a ball that a racket throws up again, and of which a clock counts the time since then."""
+    bd = sim.blockdiagram()
+    height, speed, since = bd.INTEGRATOR(0.8, name="height"), bd.INTEGRATOR(0.0, name="speed"), bd.INTEGRATOR(0.4)
+
+    def strike(block, states):
+        states[speed][:] = push + wind * states[since][0] - restitution * states[speed][0]
+        states[since][:] = 0.0
+
+    bd.connect(bd.CONSTANT(-9.81), speed)
+    bd.connect(speed, height)
+    bd.connect(bd.CONSTANT(1.0), since)
+    bd.connect(since, bd.NULL())
+    bd.connect(height, bd.EVENT("v", strike, name="racket"))
+    return bd
+
+
+@pytest.mark.parametrize("given", [{"period": 0.85}, {"settle": 20.0}])
+def test_states_at_which_only_handlers_look_come_back(given):
+    """A height, and a time, on which no rate depends, were taken to only add up."""
+    sim, e, push, wind = simulation(), 0.6, 1.5, 0.2
+    orbit = sim.periodic_orbit(juggled(sim, e, push, wind), **given)
+    speed = push / (1.0 - e - 2.0 * wind / 9.81)
+    assert orbit.stable and orbit.period == pytest.approx(2.0 * speed / 9.81, abs=1e-9)
+    np.testing.assert_allclose(orbit.multipliers, [e + 2.0 * wind / 9.81, 0.0], atol=1e-8)
+    elastic = sim.periodic_orbit(juggled(sim, 1.0, 0.0), 0.85)
+    assert str(elastic).startswith("a periodic orbit, neutrally stable") and not elastic.stable
+    lost = sim.periodic_orbit(juggled(sim, 0.6, 0.0), 0.85)
+    assert not lost.success and "begin nearer to one" in lost.message
+
+
 def test_functions_that_only_python_can_ask_are_not_taken_to_depend_on_time():
     sim = simulation()
     bd = oscillator(sim, lambda x, v: (1.0 - float(str(float(x))) ** 2) * v - x)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.errors import DiagramError
+from cstormpy.errors import BlockError, DiagramError
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.wiring import describe
@@ -69,6 +69,13 @@ def states_left(diagram: Diagram, states: dict[Any, Any]) -> Array:
                 "write into the array, as in states[block][:] = ..."
             )
     return np.concatenate([part for _, part in parts]) if parts else np.zeros(0)
+
+
+def refuse_non_finite(diagram: Diagram, states: dict[Any, Any]) -> None:
+    """Refuse continuous states that an event handler has left without a value."""
+    for b, _ in diagram.continuous:
+        if not np.isfinite(part := np.asarray(states[b], dtype=float)).all():
+            raise BlockError(f"it left {part} in the states of {describe(b)}")
 
 
 def chatter_of(events: Sequence[tuple[float, str]], t: float) -> tuple[int, float] | None:

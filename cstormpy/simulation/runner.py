@@ -30,6 +30,7 @@ from cstormpy.simulation.events import (
     chatters_still,
     refuse_chatter,
     refuse_endless,
+    refuse_non_finite,
     states_left,
 )
 from cstormpy.simulation.given_arguments import check_numbers
@@ -431,6 +432,8 @@ class Run:
             return
         try:
             handler(t, x, states, self.simstate)
+            if self.settings.check_finite:
+                refuse_non_finite(self.diagram, states)
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 

@@ -21,7 +21,9 @@ from cstormpy.simulation.analysis.resets import Resets, Seen
 from cstormpy.simulation.analysis.steps import Steps, Trajectory
 from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.analysis.ticks import TickingRun, clocks_among
+from cstormpy.simulation.bdsim_blocks import handler_of
 from cstormpy.simulation.compiled.opaque_laws import laws_of
+from cstormpy.simulation.compiled.side_effects import Remembered
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.events import Event
@@ -111,13 +113,17 @@ class _TangentRun(TickingRun):
             self.program = program_of(self.diagram, self._declared, self._telling)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self._declared)
-            raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
+            raise DiagramError(
+                f"gradient: the zero crossings of {names} cannot be translated; wire what passes zero to an EVENT"
+            )
         #: The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
         self.kept: list[list[Array]] = []
         self.notes: list[str] = []
         self.meetings: list[Event] = []
         #: What the events that are being dealt with write into states.
         self._resets: Resets | None = None
+        #: What handlers remember elsewhere.
+        self._remembered = Remembered()
         #: How the numbers that the parameters are now follow the parameters, and what tells of others that were set.
         self.values, self._set_others = np.eye(len(parameters.entries)), ""
         #: Whether a jump at which the run stands waits for what is due at the same time.
@@ -206,6 +212,8 @@ class _TangentRun(TickingRun):
             # one of a mechanism may have no effect, as that of an axis along itself
             if isinstance(entry.state, str):  # which is no number of a block
                 continue
+            if entry.block is not None and handler_of(entry.block) is not None:  # which may read it, at its events
+                continue
             if not row.any() and entry.mechanism is None and getattr(entry.block, "blockclass", "") != "sampled":
                 raise InvalidValue(
                     f"gradient: nothing in the compiled diagram reads {entry.name}, so it cannot be tuned; is it a "
@@ -280,8 +288,9 @@ class _TangentRun(TickingRun):
         self._stale, known = True, self._tangents_of_signals(t, x, fired, jumped)
         shift, _ = self._shifted()
         resets = Resets(
-            self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift, self.values
-        )
+            self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift, self.values,
+            self._remembered,
+        )  # fmt: skip
         times = [jump_time(b, when) for when, b in self._announced if when > self.t]
 
         def decided() -> list[float]:
@@ -290,6 +299,11 @@ class _TangentRun(TickingRun):
         self._resets, before, fixed, others = resets, self._noted(), decided(), self._set_others
         super()._event(t, x, fired, jumped)
         self._tell_noted(before)
+        for name in resets.recalled:
+            told = f"{name}: its function goes by numbers that were remembered before t = "
+            if not any(note.startswith(told) for note in self.notes):
+                more = "keep them in a state, as of an INTEGRATOR of zero"
+                self.notes.append(f"{told}{t:.6g}; how they follow the parameters is not in the derivative; {more}")
         if resets.by and (others or fixed != decided()):
             self._tell_set(others or self._set_by(resets.by))
 

@@ -445,9 +445,9 @@ class Analysis:
         that grid alone. A zero crossing on the way, as a law's change of phase, comes earlier or later with the
         parameters; what that does is in the derivative, as are the samples of a SAMPLEHOLD. What the function of an
         EVENT writes into states and numbers of blocks is differenced, by calling it some more times, of which nothing
-        remains. How that of a later EVENT follows numbers which were set from others is not in it, nor how a jump moves
-        whose time was set, which `notes` tells; what it remembers elsewhere, as in a list, counts as given. They tell
-        too where events come together and what follows depends on which is first: there is a derivative on each side. A
+        remains. How that of a later EVENT follows numbers which were set from others, or remembered elsewhere, as in a
+        list or an attribute, is not in it, nor how a jump moves whose time was set, which `notes` tells. They tell too
+        where events come together and what follows depends on which is first: there is a derivative on each side. A
         run that a STOP ends has derivatives of when it does too. What a jump of a STEP, PIECEWISE, WAVEFORM or PULSE
         does by coming earlier or later is in it too; it is refused where a clock ticks at the same time and samples
         what it changes, or an event comes then as well, as of a COMPARE or SAMPLEHOLD. That of a FUNCTION, or of a

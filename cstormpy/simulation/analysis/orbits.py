@@ -345,7 +345,7 @@ def _looked_at(
     found: _Return, last: _Round, message: str, tol: float, runs: dict[str, Any]
 ) -> tuple[NDArray[np.complex128], Result, str]:
     """Return the multipliers of a round, its run, and why it is none of a periodic orbit, if so."""
-    multipliers = _multipliers(last, found.forced)
+    multipliers = _multipliers(last, found.forced, found.scale[found.free])
     runs = runs if {"dt", "max_step"} & set(runs) else {**runs, "max_step": last.period / _SAMPLES}
     out = found.sim.run(found.bd, T=last.period, start=found.begun(last.x), **runs)
     return multipliers, out, message or _why_none(found, out, last.period, multipliers, tol, runs)
@@ -425,12 +425,18 @@ def _told(found: _Return, missing: Array) -> str:
     return f"{name} ends {missing[worst]:.3g} from where it begins ({why})"
 
 
-def _multipliers(last: _Round, forced: bool) -> NDArray[np.complex128]:
-    """Return the Floquet multipliers, the largest first, without that along an orbit that may be begun at any time."""
-    values = np.linalg.eigvals(last.slope).astype(complex)
-    values[np.abs(values) <= _NOTHING * np.linalg.norm(last.slope)] = 0.0
+def _multipliers(last: _Round, forced: bool, scale: Array) -> NDArray[np.complex128]:
+    """Return the Floquet multipliers, the largest first, without that along an orbit that may be begun at any time.
+
+    That one is taken out by its direction, the rates: of several that are 1, as where orbits lie side by side, the
+    eigenvalues are as inexact as the root of the derivatives' error.
+    """
+    slope = last.slope * scale / scale[:, None]
     if not forced:
-        values = np.delete(values, np.argmin(np.abs(values - 1.0)))
+        across = np.linalg.qr(last.change[:, -1:] / scale[:, None], mode="complete")[0][:, 1:]
+        slope = across.T @ slope @ across
+    values = np.linalg.eigvals(slope).astype(complex)
+    values[np.abs(values) <= _NOTHING * np.linalg.norm(slope)] = 0.0
     return values[np.argsort(-np.abs(values), kind="stable")]
 
 

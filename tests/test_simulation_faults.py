@@ -528,6 +528,16 @@ def test_a_handler_that_fails_with_a_key_error_of_nothing_is_told():
         (lambda block, states: states[1], "not by numbers"),
         (lambda block, states: states[block], r"block 'event' has no states"),
         (
+            lambda block, states: states.update(level=np.zeros(1)),
+            r"set states\['level'\], but .* the name of one: states\[bd\['level'\]\]",
+        ),
+        (
+            lambda block, states: states.update({1: 0.0}),
+            r"set states\[1\], but states are those of blocks; states\[block\]",
+        ),
+        (lambda block, states: states.clear(), "took away the states of block 'level'"),
+        (lambda block, states: states.update({block.bd["level"]: np.array([1j])}), "which are real numbers"),
+        (
             lambda block, states: states[block.bd["level"]].fill(math.nan),
             r"it left \[nan\] in the states of block 'level'",
         ),

@@ -476,7 +476,7 @@ def _hint(b: Any, what: str, error: Exception) -> str:
                 return f"; states are those of blocks, not of names: states[bd[{name!r}]]"
             if isinstance(name, int):
                 return "; states are those of blocks, not by numbers: states[block]"
-            if isinstance(name, Block):
+            if isinstance(name, Block) and not (getattr(name, "nstates", 0) or getattr(name, "ndstates", 0)):
                 return f"; {describe(name)} has no states"
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not takes(getattr(b, method), arguments):

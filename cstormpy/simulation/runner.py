@@ -30,7 +30,7 @@ from cstormpy.simulation.events import (
     chatters_still,
     refuse_chatter,
     refuse_endless,
-    refuse_non_finite,
+    refuse_left,
     states_left,
 )
 from cstormpy.simulation.given_arguments import check_numbers
@@ -430,10 +430,10 @@ class Run:
         handler = handler_of(block)
         if handler is None:
             return
+        before = set(states)
         try:
             handler(t, x, states, self.simstate)
-            if self.settings.check_finite:
-                refuse_non_finite(self.diagram, states)
+            refuse_left(self.diagram, states, before, self.settings.check_finite)
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 

@@ -27,6 +27,17 @@ from bdsim.blocks.sinks import Event
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, InvalidValue, ShapeError, shown
 
+NOTES = {
+    "EVENT": """In a run of cstormpy the function is called as
+
+``func(block, states, *fargs, **fkwargs)``
+
+or without the states if it does not take them. It may write into the states of blocks, ``states[block][:] = ...``, and
+set numbers of blocks; what it returns does not count. Of a mechanism's block states are its positions and, behind them,
+its rates."""
+}
+"""What the documentation of bdsim's blocks leaves out, by the names of the blocks."""
+
 
 def class_name(kind: type) -> str:
     """Return the name of a class with that of its module."""

@@ -12,7 +12,7 @@ from simulations import ours, plain
 
 import cstormpy as cs
 from cstormpy.blocks.trajectories import FromData, SplineTrajectory
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.reporting import notice_once
 from cstormpy.trajectory import BSpline
 
@@ -161,6 +161,11 @@ def test_the_end_of_the_run_may_be_that_of_the_motion():
         ({"curve": POINTS, "duration": 1.0, "degree": 9}, InvalidValue, "."),
         ({"curve": POINTS, "duration": 1.0, "degree": 1.5}, InvalidType, "degree"),
         ({"joints": ["elbow"]}, UnknownName, "elbow"),
+        (
+            {"curve": POINTS, "duration": 1.0, "joints": ["hip"]},
+            UnknownName,
+            r"'hip' does not exist, as the curve names none: joints=\[0, 1\] takes these",
+        ),
         ({"joints": [2]}, InvalidValue, "joints"),
         ({"joints": [0, 0]}, InvalidValue, "twice"),
         ({"joints": {}}, InvalidType, "joints"),
@@ -174,6 +179,14 @@ def test_the_end_of_the_run_may_be_that_of_the_motion():
 def test_wrong_arguments_of_splinetrajectory(arguments, error, says):
     with pytest.raises(error, match=says):
         SplineTrajectory(**{"curve": CURVE, **arguments})
+
+
+def test_a_table_of_samples_is_no_curve(tmp_path):
+    (tmp_path / "log.csv").write_text("t,hip\n0,1\n1,2\n")
+    with pytest.raises(
+        FileFormatError, match=r"log\.csv: .*; cs\.BSpline\.interpolate\(t, q\) makes a curve of samples"
+    ):
+        SplineTrajectory(tmp_path / "log.csv")
 
 
 # ---------------------------------------------------------------- FROMDATA

@@ -189,6 +189,82 @@ def test_what_handlers_remember_outside_of_states_is_noted_to_be_missing(sim, ki
     assert sim.run(bd, T=1.0, **FINE).x[-1, 0] == pytest.approx(found.cost, abs=1e-8), "nothing of it remains"
 
 
+def speeds_of_ball(gravity, restitution, height, T=1.2):
+    """Return the integral of the square of a ball's speed, and when it bounces first and second."""
+    fall = math.sqrt(-2.0 * height / gravity)
+    up = -restitution * gravity * fall
+    second = fall - 2.0 * up / gravity
+    last = restitution * up
+    flights = (0.0, gravity * fall), (up, -up), (last, last + gravity * (T - second))
+    assert second < T < second - 2.0 * last / gravity
+    return np.array([sum(v**3 - u**3 for u, v in flights) / (3.0 * gravity), fall, second])
+
+
+@pytest.mark.parametrize("load", [False, True])
+def test_integrals_over_samples_go_with_the_events_that_states_jump_at(sim, load):
+    """What stood on both sides of an event stayed where it was: the step between them was missing, in silence."""
+    bd, _ = ball(sim)
+    if load:  # whose number the handler sets
+
+        def bounce(block, states):
+            states[bd["speed"]][:] *= -bd["left"].value
+            bd["spare"].K = 3.0
+
+        bd.connect(bd["left"], bd.GAIN(2.0, name="spare"))
+        bd.connect(bd["spare"], bd.NULL())
+        bd["ground"].func = bounce
+
+    def cost(out):
+        return np.array([np.trapezoid(out.x[:, 1] ** 2, out.t), *(t for t, _ in out.events)])
+
+    found = sim.gradient(bd, cost, ["gravity.value", "left.value", "height"], T=1.2, max_step=1e-3, **FINE)
+    # trapezoids err by h² g² T / 6
+    assert found.cost == pytest.approx(speeds_of_ball(-9.81, 0.7, 1.0), abs=1.1 * 1e-6 * 9.81**2 * 1.2 / 6.0)
+    wanted = np.array(slopes_of(speeds_of_ball, -9.81, 0.7, 1.0)).T
+    np.testing.assert_allclose(found.gradient[1:], wanted[1:], atol=1e-8)
+    np.testing.assert_allclose(found.gradient[0], wanted[0], atol=2e-5)
+    speed = sim.gradient(bd, lambda out: np.trapezoid(out.x[:, 1], out.t), ["left.value", "height"], T=1.2, **FINE)
+    ends = sim.gradient(bd, "height[0]", ["left.value", "height"], T=1.2, **FINE)
+    np.testing.assert_allclose(speed.gradient, ends.gradient - [0.0, 1.0], atol=1e-8)
+
+
+def test_samples_of_a_grid_stay_where_an_event_is_at_one(sim):
+    bd = sim.blockdiagram()
+    x, seen = bd.INTEGRATOR(-0.5, name="x"), bd.INTEGRATOR(0.0, name="seen")
+    bd.connect(bd.CONSTANT(1.0, name="rate"), x)
+    bd.connect(bd.CONSTANT(0.0), seen)
+    bd.connect(seen, bd.NULL())
+    bd.connect(x, bd.EVENT("^", lambda block, states: states[seen].fill(1.0)))
+    found = sim.gradient(bd, lambda out: out.x[:, 0].sum(), ["x"], T=1.0, dt=0.25, **FINE)
+    assert found.gradient == pytest.approx([5.0], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("engine", "switch"),
+    [
+        ("interpreted", lambda bd: bd.COMPARE(">", 0.5, name="switch")),
+        ("compiled", lambda bd: bd.COMPARE(">", 0.5, name="switch")),
+        ("compiled", lambda bd: bd.RELAY(0.5, 0.2, name="switch")),
+        ("compiled", lambda bd: bd.FUNCTION(lambda x: np.where(x > 0.5, 1.0, 0.0), name="switch")),
+    ],
+)
+def test_integrals_over_samples_of_signals_that_jump_go_with_the_jump(engine, switch):
+    """The slope was zero, in silence."""
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    x, on = bd.INTEGRATOR(0.0, name="x"), switch(bd)
+    bd.connect(bd.CONSTANT(1.0, name="rate"), x)
+    bd.connect(x, on)
+    bd.connect(on, bd.INTEGRATOR(0.0))
+
+    def cost(out):
+        return np.trapezoid(out.signal("switch").ravel(), out.t)
+
+    found = sim.gradient(bd, cost, ["x", "rate.value"], T=1.0, watch=["switch"])
+    assert found.cost == pytest.approx(0.5, abs=1e-9) and found.notes == []
+    assert found.gradient == pytest.approx([1.0, 0.5], abs=1e-9)
+
+
 class Ground(Event):
     """An EVENT of one's own, with a number of its own."""
 

@@ -386,7 +386,7 @@ class Run:
             if (told := getattr(type(detector), "told", None)) is not None:
                 self.events[-1].what = told(detector)
         after = states_left(d, states)
-        if not np.array_equal(after, x) and not self.settings.grid:
+        if not self.settings.grid and self._leaves_a_step(x, after):
             self._observe(at_boundary=True)
         self.x = after
         d.bind_samples(simstate)
@@ -405,6 +405,10 @@ class Run:
         else:
             self._caused = 0
             self._observe(at_boundary=True)
+
+    def _leaves_a_step(self, before: Array, after: Array) -> bool:
+        """Tell whether the point before an event is recorded beside that behind it."""
+        return not np.array_equal(before, after)
 
     def _refuse_chatter(self, t: float, fired: list[Any]) -> None:
         """Refuse events that come too fast, unless by rounding, where blocks leave off.

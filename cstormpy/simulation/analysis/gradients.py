@@ -323,6 +323,8 @@ class Problem:
             describe_watched(out.data, trajectory.signals)
         describe_signals(out.data, mechanisms_of(self.bd.blocklist), trajectory.signals, [], lambda: moved[1:])
         out[".status"], out[".message"] = trajectory.status, trajectory.message
+        met = zip(trajectory.events, trajectory.shifts, strict=True)
+        out[".events"] = [Event(e[0] if k is None else e[0] + h * float(d[k]), e[1], e.what) for e, d in met]
         return out
 
 

@@ -122,6 +122,8 @@ class _TangentRun(TickingRun):
         self.meetings: list[Event] = []
         #: What the events that are being dealt with write into states.
         self._resets: Resets | None = None
+        #: How the times of the events that were met follow the parameters.
+        self._shifts: list[Array] = []
         #: What handlers remember elsewhere.
         self._remembered = Remembered()
         #: How the numbers that the parameters are now follow the parameters, and what tells of others that were set.
@@ -298,6 +300,8 @@ class _TangentRun(TickingRun):
 
         self._resets, before, fixed, others = resets, self._noted(), decided(), self._set_others
         super()._event(t, x, fired, jumped)
+        shift = shift if t < self.end or self.simstate.stop is not None else np.zeros_like(shift)
+        self._shifts += [shift] * (len(self.events) - len(self._shifts))  # those that it has caused are there already
         self._tell_noted(before)
         for name in resets.recalled:
             told = f"{name}: its function goes by numbers that were remembered before t = "
@@ -306,6 +310,9 @@ class _TangentRun(TickingRun):
                 self.notes.append(f"{told}{t:.6g}; how they follow the parameters is not in the derivative; {more}")
         if resets.by and (others or fixed != decided()):
             self._tell_set(others or self._set_by(resets.by))
+
+    def _leaves_a_step(self, before: Array, after: Array) -> bool:
+        return self._goes() is not None or super()._leaves_a_step(before, after)
 
     def _set_by(self, by: list[str]) -> str:
         return f"{' and '.join(dict.fromkeys(by))}: numbers of blocks are set at t = {self.t:.6g}"
@@ -337,7 +344,9 @@ class _TangentRun(TickingRun):
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         assert self._resets is not None
+        p, n = self.program.p.copy(), self.program.n.copy()
         self._resets.handle(super()._handle, block, t, x, states)
+        self.program.p[:], self.program.n[:] = p, n  # tries have left others; what stands before the event is of these
 
     def _tangents_of_signals(
         self, t: float, x: Array, fired: list[int], jumped: bool
@@ -509,8 +518,9 @@ class _TangentRun(TickingRun):
         signals = s.out[c].copy()
         if self.simstate.stop is not None and self._delay is not None:
             self._moves = self._delay[0]
-        if self._moves is not None:  # the samples on both sides of a jump go with it, and the last one with its event
-            moves = self._moves
+        goes = self._moves if self._goes() is None else self._goes()
+        if goes is not None:  # the samples on both sides of a jump or an event go with it, and the last one by a STOP
+            moves = goes
             along, _ = s.evaluate_along(self.t, self.x, rate)
             dx, dsignals = dx + moves[:, None] * rate, dsignals + moves[:, None] * along[c]
         sample = np.array([self.t]), self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]
@@ -539,7 +549,7 @@ class _TangentRun(TickingRun):
         steps, ended = self.steps_of, (self.meetings, self.status, self.message)
         samples = {name: (float(steps.z[k]), steps.dz[:, k].copy()) for name, k in self._samples().items()}
         run = t, dt, x, dx, rate, samples, self.signals, y, dy
-        return Trajectory(*run, self.events, differenced, self.notes, *ended)
+        return Trajectory(*run, self.events, self._shifts, differenced, self.notes, *ended)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

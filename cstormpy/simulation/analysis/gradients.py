@@ -72,9 +72,10 @@ class Gradient:
     values : ndarray, (k,)
         The parameters.
     out : Result
-        The run: t, x, and the watched signals.
+        The run: t, x, the watched signals and events.
     dx : ndarray, (N, k, n)
-        Derivatives of the states at the samples; those on both sides of a jump of a source go with its time.
+        Derivatives of the states at the samples; those on both sides of a jump of a source, or of an event, go with its
+        time.
     events : list of Event
         Zero crossings on the way, with what shifting them does being in the derivatives.
     differenced : list of (str, str)

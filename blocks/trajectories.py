@@ -15,7 +15,16 @@ from cstormpy.arguments import one_of, positive, whole_number
 from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, shown, unknown_name
+from cstormpy.errors import (
+    CstormError,
+    FileFormatError,
+    InvalidType,
+    InvalidValue,
+    ShapeError,
+    UnknownName,
+    shown,
+    unknown_name,
+)
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
@@ -302,6 +311,11 @@ def _curve(given: Any, duration: float | None, degree: int) -> BSpline:
 def _load(path: str | os.PathLike[str]) -> BSpline:
     try:
         return BSpline.load(path)
+    except FileFormatError as error:
+        if os.fsdecode(path).lower().endswith(".json"):
+            raise
+        hint = "cs.BSpline.interpolate(t, q) makes a curve of samples, and FROMDATA plays them"
+        raise FileFormatError(f"{error}; {hint}") from error
     except CstormError:
         raise
     except (OSError, ValueError) as error:
@@ -315,8 +329,13 @@ def _columns(curve: BSpline, joints: Any) -> BSpline:
     columns = []
     for joint in ports.listed_joints(joints):
         if isinstance(joint, str):
-            if curve.names is None or joint not in names:
-                raise unknown_name("joint", joint, curve.names or ())
+            if curve.names is None:
+                raise UnknownName(
+                    f"joint {shown(joint)} does not exist, as the curve names none: joints=[0, 1] takes these, or "
+                    "names=[...] where it is made"
+                )
+            if joint not in names:
+                raise unknown_name("joint", joint, curve.names)
             columns.append(names.index(joint))
         else:
             columns.append(whole_number(joint, "joints", 0, curve.n - 1))

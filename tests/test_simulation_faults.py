@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -513,3 +514,56 @@ def test_a_handler_that_fails_with_a_key_error_of_nothing_is_told():
     bd.connect(level, bd.EVENT("^", fail, name="event"))
     out = sim.run(bd, T=0.2)
     assert out.status == "failed" and "event handler" in out.message and "KeyError" in out.message
+
+
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (
+            lambda t, block, states: None,
+            r"\(line \d+ of .*\) cannot be called as f\(block, states\): missing a required",
+        ),
+        (lambda: None, r"cannot be called as f\(block, states\): too many"),
+        (lambda block, states: -0.5 * states[block.bd["level"]], r"returned .*, which changes nothing; write into the"),
+        (lambda block, states: states[1], "not by numbers"),
+        (lambda block, states: states[block], r"block 'event' has no states"),
+        (
+            lambda block, states: states.update(level=np.zeros(1)),
+            r"set states\['level'\], but .* the name of one: states\[bd\['level'\]\]",
+        ),
+        (
+            lambda block, states: states.update({1: 0.0}),
+            r"set states\[1\], but states are those of blocks; states\[block\]",
+        ),
+        (lambda block, states: states.clear(), "took away the states of block 'level'"),
+        (lambda block, states: states.update({block.bd["level"]: np.array([1j])}), "which are real numbers"),
+        (
+            lambda block, states: states[block.bd["level"]].fill(math.nan),
+            r"it left \[nan\] in the states of block 'level'",
+        ),
+    ],
+)
+def test_slips_of_handlers_are_told(sim, handler, said):
+    """States that a handler returned were dropped in silence, and an argument too many was counted as two."""
+    bd = sim.blockdiagram()
+    level = bd.INTEGRATOR(-0.1, name="level")
+    bd.connect(bd.CONSTANT(1.0), level)
+    bd.connect(level, bd.EVENT("^", handler, name="event"))
+    out = sim.run(bd, T=0.2)
+    assert out.status == "failed" and re.search(rf"block 'event', event handler .*{said}", out.message)
+
+
+def test_a_handler_may_return_what_it_wrote_into(sim):
+    bd = sim.blockdiagram()
+    level = bd.INTEGRATOR(-0.1, name="level")
+    bd.connect(bd.CONSTANT(1.0), level)
+    bd.connect(level, bd.EVENT("^", lambda block, states: states[level].__isub__(0.05), name="event"))
+    assert sim.run(bd, T=0.17).x[-1, 0] == pytest.approx(-0.03, abs=1e-9)
+
+
+def test_an_event_of_several_numbers_is_named(sim):
+    bd = sim.blockdiagram()
+    bd.connect(bd.INTEGRATOR([0.0, 1.0], name="both"), bd.EVENT("^", lambda block: None, name="event"))
+    bd.connect(bd.CONSTANT([1.0, 1.0]), bd["both"])
+    with pytest.raises(cs.BlockError, match=r"block 'event', condition .* scalar.*bd\.INDEX\(\[0\]\) takes one"):
+        sim.run(bd, T=0.2)

@@ -135,6 +135,10 @@ class OwnStep(Step):
             "block 'relay' locates events; only a run handles located events: leave the block out",
         ),
         (lambda bd, x: bd.connect(x, bd.COMPARE(">", name="relay")), "events: make it with locate=False, or leave"),
+        (  # which gives nothing that inputs= could
+            lambda bd, x: bd.connect(x, bd.EVENT("^", lambda block: None, name="event")),
+            "leave the block out of this diagram; sim.sweep makes many runs with it$",
+        ),
         (
             lambda bd, x: bd.connect(OwnStep(name="late", bd=bd), bd.NULL()),
             "block 'late' declares when it jumps.* by a method edges\\(\\).*inputs=\\['late'\\]",

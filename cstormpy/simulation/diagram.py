@@ -18,7 +18,7 @@ from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.connections import DeMux
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Gain
-from bdsim.blocks.sinks import Stop
+from bdsim.blocks.sinks import Event, Stop
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arguments import takes
@@ -474,6 +474,10 @@ def _hint(b: Any, what: str, error: Exception) -> str:
         for name in error.args:
             if isinstance(name, str) and name in b.bd.blocknames:
                 return f"; states are those of blocks, not of names: states[bd[{name!r}]]"
+            if isinstance(name, int):
+                return "; states are those of blocks, not by numbers: states[block]"
+            if isinstance(name, Block) and not (getattr(name, "nstates", 0) or getattr(name, "ndstates", 0)):
+                return f"; {describe(name)} has no states"
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
@@ -482,6 +486,9 @@ def _hint(b: Any, what: str, error: Exception) -> str:
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
+    if isinstance(b, Event):
+        several = any(np.size(slot.value) > 1 for slot in b._inport_slots)
+        return "; bd.INDEX([0]) takes one number out of a signal" if several else ""
     if isinstance(b, Stop):
         return "; STOP looks at one number or truth: its input, or what its function returns of that"
     if isinstance(b, DeMux):

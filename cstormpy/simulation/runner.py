@@ -30,6 +30,7 @@ from cstormpy.simulation.events import (
     chatters_still,
     refuse_chatter,
     refuse_endless,
+    refuse_left,
     states_left,
 )
 from cstormpy.simulation.given_arguments import check_numbers
@@ -385,7 +386,7 @@ class Run:
             if (told := getattr(type(detector), "told", None)) is not None:
                 self.events[-1].what = told(detector)
         after = states_left(d, states)
-        if not np.array_equal(after, x) and not self.settings.grid:
+        if not self.settings.grid and self._leaves_a_step(x, after):
             self._observe(at_boundary=True)
         self.x = after
         d.bind_samples(simstate)
@@ -404,6 +405,10 @@ class Run:
         else:
             self._caused = 0
             self._observe(at_boundary=True)
+
+    def _leaves_a_step(self, before: Array, after: Array) -> bool:
+        """Tell whether the point before an event is recorded beside that behind it."""
+        return not np.array_equal(before, after)
 
     def _refuse_chatter(self, t: float, fired: list[Any]) -> None:
         """Refuse events that come too fast, unless by rounding, where blocks leave off.
@@ -429,8 +434,10 @@ class Run:
         handler = handler_of(block)
         if handler is None:
             return
+        before = set(states)
         try:
             handler(t, x, states, self.simstate)
+            refuse_left(self.diagram, states, before, self.settings.check_finite)
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 

@@ -44,6 +44,9 @@ _ALIKE = 1e-7
 #: side in time.
 _BESIDE = 8.0
 
+#: Numbers on both sides of an event that are the same within this part do not jump there.
+_DOUBLE = 1e-9
+
 #: Time and state.
 _Point = tuple[float, Array]
 
@@ -148,17 +151,38 @@ class LocatingRun(Run):
         x = at_bounds(self.simstate, x, fired)
         paces = np.abs(sides[0]) / self.settings.T
         self._aside = 0
-        turns = self._turns(fired, leads, (low, near), (high, x), paces)
+        turns, count = self._turns(fired, leads, (low, near), (high, x), paces), len(self.kept)
         for k, (group, point) in enumerate(turns):
             self.crossings.waiting = [i for others, _ in turns[k + 1 :] for i in others]
             lead = min([i for i in group if i in leads], key=self._bends, default=0)
             self._delay = self._shift(*place, lead, paces[lead]) if leads else None
             if self._delay is not None and self._delay[0].any():
                 self._tell_ticks(high, str(self.simstate.crossing_detectors[lead][1].name))
+            if any(isinstance(self.simstate.crossing_detectors[i][0], Switch) for i in group):
+                self._observe_before(*place)
             # and those that it causes, which come so much earlier or later too
             self._event(*((self.t, self.x) if point is None else point), group)
             place = self.t, self.x
         self._delay = None
+        self._drop_doubles(count)
+
+    def _goes(self) -> Array | None:
+        """Return how the samples at an event go with it, unless they are of a grid, or at the end."""
+        return None if self._delay is None or self.t >= self.end or self.settings.grid else self._delay[0]
+
+    def _observe_before(self, t: float, x: Array) -> None:
+        """Record a point before an event at which an equation changes, and goes along with it."""
+        here = self.t, self.x
+        self.t, self.x = t, x
+        if self._goes() is not None:
+            self._observe()
+        self.t, self.x = here
+
+    def _drop_doubles(self, first: int) -> None:
+        """Drop points of events at which nothing jumps: those that are as the next one."""
+        for k in range(len(self.kept) - 2, first - 1, -1):
+            if all(np.allclose(self.kept[k][i], self.kept[k + 1][i], _DOUBLE, 0.0) for i in (1, 3)):
+                del self.kept[k]
 
     def _turns(
         self, fired: list[int], leads: list[int], near: _Point, far: _Point, paces: Array

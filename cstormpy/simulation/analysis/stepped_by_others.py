@@ -387,7 +387,7 @@ def refuse_more_than_samples(
         if not _replaced(owner, moved):
             may_not = "locate" in inspect.signature(type(owner)).parameters
             remedy = "make it with locate=False, or " if may_not else ""
-            _refuse(who, block.name, "locates events", "located events", remedy)
+            _refuse(who, block.name, "locates events", "located events", remedy, gives=getattr(owner, "nout", 1) > 0)
     jumps = [(t, source) for t, source in declared if not isinstance(source, Clock) and source not in left_out]
     for _, source in jumps:
         if source not in diagram.cells and edges_of(source) is None:
@@ -395,10 +395,10 @@ def refuse_more_than_samples(
     return [(t, source._clock) for t, source in jumps if source in diagram.cells]
 
 
-def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "") -> NoReturn:
+def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "", gives: bool = True) -> NoReturn:
+    instead = ", and put what it gives in by inputs=" if gives else "; sim.sweep makes many runs with it"
     raise DiagramError(
-        f"{who}: block {name!r} {what}; only a run handles {kind}: {remedy}leave the block out of this diagram, and "
-        "put what it gives in by inputs="
+        f"{who}: block {name!r} {what}; only a run handles {kind}: {remedy}leave the block out of this diagram{instead}"
     )
 
 

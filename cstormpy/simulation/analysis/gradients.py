@@ -47,6 +47,8 @@ _LAST = 6
 _LATER = 1e-3
 #: The part of their sizes by which signals are moved for a difference of the cost, as a first step.
 _FAR = 1e-4
+#: Steps that are shorter than this part of those that fit signals of 1 come after these.
+_RESOLVED = 1e-5
 #: Slopes of several costs so much smaller than the largest are rounding.
 _NONE = 1e-10
 #: So far beside events that come together, for the time, runs in which these are dealt with the other way round are
@@ -272,7 +274,9 @@ class Problem:
         slopes = []
         for k in range(trajectory.dx.shape[1]):
             own, wide = (_part(trajectory, k, least) for least in (0.0, 1.0))
-            slopes.append(self._cost_slope(trajectory, k, [own, wide, *shorter(own)]) if own else np.zeros(value.shape))
+            # by far shorter ones, as a rate that is but rounding asks for, other signals hardly move, or not at all
+            steps = [own, wide, *shorter(own)] if own > _RESOLVED * wide else [*shorter(wide), *shorter(own)]
+            slopes.append(self._cost_slope(trajectory, k, steps) if own else np.zeros(value.shape))
         return (float(value) if value.ndim == 0 else value), np.stack(slopes, axis=-1)
 
     def _cost_slope(self, trajectory: Trajectory, k: int, steps: list[float]) -> Array:
@@ -281,7 +285,8 @@ class Problem:
 
         def difference(h: float) -> Array | None:
             try:
-                above, below = (self.cost_of(self._result(trajectory, k, side)) for side in (h, -h))
+                with np.errstate(all="ignore"):
+                    above, below = (self.cost_of(self._result(trajectory, k, side)) for side in (h, -h))
             except CstormError as failure:  # as of a logarithm, where h is too far
                 failures.append(failure)
                 return None

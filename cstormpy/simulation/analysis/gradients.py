@@ -39,6 +39,8 @@ _OWN = {
     "tune": ("bounds", "apply", "max_runs", "tol"),
     "periodic_orbit": ("period", "settle", "advance", "forced", "max_runs", "tol"),
 }
+#: Steps that are too long for what dies away fast are halved so many times at most.
+_HALVINGS = 3
 #: So close to an event, for its time, a step ends there.
 _SAME = 1e-12
 #: So many of the last steps say how long those would be behind a run that was stopped.
@@ -164,6 +166,8 @@ class Problem:
         self.runs = 1
         #: The ends of the steps of the first run, with an adaptive solver; later ones take the same.
         self.times: Array | None = None
+        #: Those of which it is known that they are not too long for what dies away fast.
+        self._seen_steps: Array | None = None
         #: Whether half the steps are taken, so that runs with other numbers, which are faster, are still stable.
         self.halves = False
 
@@ -197,6 +201,12 @@ class Problem:
             self.times = self.chosen_steps()
         try:
             trajectory = self._followed()
+            for _ in range(_HALVINGS):
+                if self.times is None or not trajectory.too_long:
+                    break
+                self.times = _halved(self.times)
+                trajectory = self._followed()
+            self._seen_steps = self.times
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
         # of the class: where a block has none, it would look for a port of that name, which takes long
@@ -223,7 +233,7 @@ class Problem:
         with kept(self._handling):
             return follow(
                 self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
-                self.times, self.directions, last_first,
+                self.times, self.directions, last_first, self.times is not self._seen_steps,
             )  # fmt: skip
 
     def chosen_steps(self) -> Array:
@@ -235,7 +245,7 @@ class Problem:
         elif self.looks_between:
             columns = np.hstack([out.x, *(part.reshape(len(out.t), -1) for part in out.data.get(".ywatch", []))])
             ends = np.union1d(ends, extreme_times(out.t, columns, [event[0] for event in out.events]))
-        return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1]))) if self.halves else ends
+        return _halved(ends) if self.halves else ends
 
     def _grid(self, begin: float, end: float) -> Array:
         """Return the times of the samples that a run with an adaptive solver has by its `dt`: multiples of it."""
@@ -348,6 +358,11 @@ def _part(trajectory: Trajectory, k: int, least: float) -> float:
         rate = np.abs(d[:, k]).max(axis=0, initial=0.0)
         most = max(most, float((rate / np.where(size > 0.0, size, 1.0)).max(initial=0.0)))
     return _FAR / most if most > 0.0 else 0.0
+
+
+def _halved(ends: Array) -> Array:
+    """Return the ends of steps and the middles between them."""
+    return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1])))
 
 
 def _ends_of_steps(out: Result, T: float) -> Array:

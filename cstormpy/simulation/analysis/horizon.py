@@ -50,6 +50,7 @@ def follow(
     times: Array | None,
     directions: Array | None = None,
     last_first: bool = False,
+    watchful: bool = False,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -71,6 +72,8 @@ def follow(
         How the start follows the parameters, where they do not say it themselves.
     last_first : bool
         Whether events that come together, and move apart with the parameters, are dealt with the other way round.
+    watchful : bool
+        Whether it is seen if steps are too long for what dies away fast.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
@@ -82,7 +85,7 @@ def follow(
         run.stand_at_bounds(x)
         run.crossings.before = [None] * len(run.crossings.detectors)
         run.steps_to_end()
-        return run.trajectory()
+        return run.trajectory(watchful)
 
 
 class _TangentRun(TickingRun):
@@ -502,13 +505,15 @@ class _TangentRun(TickingRun):
         sample = np.array([self.t]), self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]
         self.kept.append([*sample])
 
-    def trajectory(self) -> Trajectory:
-        """Return what was run."""
+    def trajectory(self, watchful: bool) -> Trajectory:
+        """Return what was run, and whether its steps are too long, if that is asked."""
         if self.simstate.stop is None:
             self._bounds()
             self._tell_end(self.t, self.x, range(len(self.simstate.crossing_detectors)))
         t, x, dx, signals, dsignals, dt = map(np.concatenate, zip(*self.kept, strict=True))
-        self._refuse_infinite(t, dx)
+        too_long = watchful and self.steps_of.are_too_long(t, x)
+        if not too_long:
+            self._refuse_infinite(t, dx)
         y, dy, first = [], [], 0
         for s in self.signals:
             shape = columns_of(self.program, s)[1]
@@ -525,7 +530,7 @@ class _TangentRun(TickingRun):
         steps, ended = self.steps_of, (self.meetings, self.status, self.message)
         samples = {name: (float(steps.z[k]), steps.dz[:, k].copy()) for name, k in self._samples().items()}
         run = t, dt, x, dx, rate, samples, self.signals, y, dy
-        return Trajectory(*run, self.events, differenced, self.notes, *ended)
+        return Trajectory(*run, self.events, differenced, self.notes, *ended, too_long)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

@@ -18,6 +18,9 @@ from cstormpy.simulation.tableaus import Tableau
 
 #: So little of a step beside an event at its end is on one side of a kink there, and most trials of more.
 _ASIDE, _TRIALS = 1e-6, 12
+#: At so many of a run's steps it is seen, by so many products with the matrix of the rates' derivatives, whether they
+#: are longer than this part of those that are stable.
+_LOOKS, _PRODUCTS, _STABLE = 6, 8, 0.75
 
 
 class Steps:
@@ -94,6 +97,31 @@ class Steps:
         dout[:] = 0.0
         self._call(t, x, np.zeros(x.size), np.ones(1), rate[None, :], dz, dp, dout, drate)
         return dout[0].copy(), drate[0]
+
+    def are_too_long(self, t: Array, x: Array) -> bool:
+        """Tell whether steps between times, and the states there, do not have die away what dies away fast.
+
+        A solver that chooses its steps lets this grow up to its tolerance, from next to nothing; but tangents, of which
+        it knows nothing, grow by the same factor from where they are.
+        """
+        for k in np.unique(np.linspace(0, len(t) - 2, _LOOKS, dtype=int)):
+            if (t[k + 1] - t[k]) * self._fastest(float(t[k]), x[k]) > _STABLE * self.method.reach:
+                return True
+        return False
+
+    def _fastest(self, t: float, x: Array) -> float:
+        """Return about how fast rates follow the states at most, by powers of the matrix of their derivatives."""
+        direction, growths = np.cos(np.arange(1.0, x.size + 1.0)), []
+        for _ in range(_PRODUCTS):
+            drate = np.zeros((1, x.size))
+            along = (direction / np.linalg.norm(direction))[None]
+            if self._call(t, x, np.zeros(x.size), np.zeros(1), along, *self._nothing, drate):
+                return 0.0
+            direction = drate[0]
+            growths.append(float(np.linalg.norm(direction)))
+            if not 0.0 < growths[-1] < math.inf:
+                return 0.0
+        return math.sqrt(growths[-1] * growths[-2])  # of positions and rates each grows in its turn
 
     def _call(
         self, t: float, x: Array, rate: Array, dt: Array, dx: Array, dz: Array, dp: Array, dout: Array, drate: Array
@@ -290,6 +318,8 @@ class Trajectory:
         Those that came together and move apart with the parameters.
     status, message : str
         How it ended.
+    too_long : bool
+        Whether, if that was asked, its steps are too long for what dies away fast, so that the derivatives grow by it.
     """
 
     t: Array
@@ -307,3 +337,4 @@ class Trajectory:
     meetings: list[Event]
     status: str
     message: str
+    too_long: bool = False

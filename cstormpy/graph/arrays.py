@@ -92,7 +92,7 @@ class Symbols(np.ndarray[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         """Write into the array, also one number wherever truths hold that are symbols."""
         if isinstance(key, (Node, Symbols)) and holds_symbols(key):
-            if np.shape(key) != self.shape or np.ndim(value) or not are_truths(objects(key)):
+            if objects(key).shape != self.shape or np.ndim(value) or not are_truths(objects(key)):
                 raise SymbolicBranch("numbers at places that are symbols cannot be written; use np.where")
             key, value = ..., where(key, value, self)
         super().__setitem__(key, value)

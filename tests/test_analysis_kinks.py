@@ -384,3 +384,34 @@ def test_a_jump_at_a_small_number_is_no_grazing(size):
     bd.connect(sign, end)
     found = sim.gradient(bd, "end[0]", ["rate.value"], T=0.5, solver="RK4", dt=0.01)
     assert found.gradient[0] * size == pytest.approx(2.0 * 0.222, rel=1e-9) and not found.notes
+
+
+class Solving(cs.control.Law):
+    """Torques of a matrix that is solved, of which the larger pivot changes as the elbow moves."""
+
+    def __init__(self, mech, k=1.0):
+        super().__init__(mech)
+        self.k = k
+
+    def torque(self, t, q, qd, reference=None):
+        return -np.linalg.solve(np.array([[self.k * q[1], 1.0], [1.0, -self.k]]), q) - qd
+
+
+def test_pivots_that_change_are_no_switches():
+    """It was noted that k decides when something switches; steps ended where another pivot is the larger."""
+    sim, mech = cs.Simulation(live=False), cs.library.planar_2r()
+
+    def build(k=1.0):
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[-1.0, 2.0], name="plant")
+        law = bd.CONTROLLER(mech, {"solving": Solving(mech, k)}, name="law")
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law.tau, plant.tau)
+        return bd
+
+    found = sim.gradient(build(), "plant.elbow.q", ["law.solving.k"], T=1.0)
+    assert found.notes == [] and len(found.events) == 0
+    elbow = found.out.x[:, 1]
+    assert elbow.max() > 1.0 > elbow.min()  # where the pivots change places
+    above, below = (sim.run(build(1.0 + h), T=1.0, rtol=1e-10, atol=1e-12).x[-1, 1] for h in (1e-5, -1e-5))
+    np.testing.assert_allclose(found.gradient, (above - below) / 2e-5, rtol=1e-5)

@@ -36,7 +36,7 @@ def _eliminated(a: Array, b: Array) -> tuple[Array, Array, Number]:
     sign: Number = 1.0
     for k in range(len(a)):
         for i in range(k + 1, len(a)):  # the larger of two rows comes first
-            swap = apply(p.GREATER, apply(p.ABS, a[i, k]), apply(p.ABS, a[k, k]))
+            swap = apply(p.LARGER, a[i, k], a[k, k])
             sign = where(swap, -sign, sign)
             for rows in (a, b):
                 upper, lower = rows[k].copy(), rows[i].copy()

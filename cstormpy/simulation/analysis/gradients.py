@@ -18,7 +18,7 @@ from cstormpy.simulation.analysis.analysis_start import first_state, samples_of,
 from cstormpy.simulation.analysis.extremes import extreme_times
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.steps import Trajectory
+from cstormpy.simulation.analysis.steps import Trajectory, halved
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.events import Event
 from cstormpy.simulation.handlers import handling, kept
@@ -39,8 +39,6 @@ _OWN = {
     "tune": ("bounds", "apply", "max_runs", "tol"),
     "periodic_orbit": ("period", "settle", "advance", "forced", "max_runs", "tol"),
 }
-#: Steps that are too long for what dies away fast are halved so many times at most.
-_HALVINGS = 3
 #: So close to an event, for its time, a step ends there.
 _SAME = 1e-12
 #: So many of the last steps say how long those would be behind a run that was stopped.
@@ -166,8 +164,8 @@ class Problem:
         self.runs = 1
         #: The ends of the steps of the first run, with an adaptive solver; later ones take the same.
         self.times: Array | None = None
-        #: Those of which it is known that they are not too long for what dies away fast.
-        self._seen_steps: Array | None = None
+        #: The times and states of the run that has chosen them, until it is seen whether they are too long.
+        self._seen: tuple[Array, Array] | None = None
         #: Whether half the steps are taken, so that runs with other numbers, which are faster, are still stable.
         self.halves = False
 
@@ -201,12 +199,7 @@ class Problem:
             self.times = self.chosen_steps()
         try:
             trajectory = self._followed()
-            for _ in range(_HALVINGS):
-                if self.times is None or not trajectory.too_long:
-                    break
-                self.times = _halved(self.times)
-                trajectory = self._followed()
-            self._seen_steps = self.times
+            self.times, self._seen = trajectory.ends, None
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
         # of the class: where a block has none, it would look for a port of that name, which takes long
@@ -233,7 +226,7 @@ class Problem:
         with kept(self._handling):
             return follow(
                 self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
-                self.times, self.directions, last_first, self.times is not self._seen_steps,
+                self.times, self.directions, last_first, self._seen,
             )  # fmt: skip
 
     def chosen_steps(self) -> Array:
@@ -245,7 +238,8 @@ class Problem:
         elif self.looks_between:
             columns = np.hstack([out.x, *(part.reshape(len(out.t), -1) for part in out.data.get(".ywatch", []))])
             ends = np.union1d(ends, extreme_times(out.t, columns, [event[0] for event in out.events]))
-        return _halved(ends) if self.halves else ends
+        self._seen = out.t, out.x
+        return halved(ends) if self.halves else ends
 
     def _grid(self, begin: float, end: float) -> Array:
         """Return the times of the samples that a run with an adaptive solver has by its `dt`: multiples of it."""
@@ -358,11 +352,6 @@ def _part(trajectory: Trajectory, k: int, least: float) -> float:
         rate = np.abs(d[:, k]).max(axis=0, initial=0.0)
         most = max(most, float((rate / np.where(size > 0.0, size, 1.0)).max(initial=0.0)))
     return _FAR / most if most > 0.0 else 0.0
-
-
-def _halved(ends: Array) -> Array:
-    """Return the ends of steps and the middles between them."""
-    return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1])))
 
 
 def _ends_of_steps(out: Result, T: float) -> Array:

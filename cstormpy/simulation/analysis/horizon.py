@@ -50,7 +50,7 @@ def follow(
     times: Array | None,
     directions: Array | None = None,
     last_first: bool = False,
-    watchful: bool = False,
+    seen: tuple[Array, Array] | None = None,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -72,8 +72,8 @@ def follow(
         How the start follows the parameters, where they do not say it themselves.
     last_first : bool
         Whether events that come together, and move apart with the parameters, are dealt with the other way round.
-    watchful : bool
-        Whether it is seen if steps are too long for what dies away fast.
+    seen : tuple of ndarray, optional
+        Times and states of a run, by which steps are seen to be too long for what dies away fast, and halved.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
@@ -81,11 +81,13 @@ def follow(
         run.prepare(parameters, find_signals(bd, watch, beside_states=True), from_blocks, sim.engine, times)
         if directions is not None:
             run.dx = directions.copy()
+        if run.times is not None and seen is not None:
+            run.times = run.steps_of.short_enough(run.times, *seen)
         run.begin(t, x, 0.0)
         run.stand_at_bounds(x)
         run.crossings.before = [None] * len(run.crossings.detectors)
         run.steps_to_end()
-        return run.trajectory(watchful)
+        return run.trajectory()
 
 
 class _TangentRun(TickingRun):
@@ -505,15 +507,13 @@ class _TangentRun(TickingRun):
         sample = np.array([self.t]), self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]
         self.kept.append([*sample])
 
-    def trajectory(self, watchful: bool) -> Trajectory:
-        """Return what was run, and whether its steps are too long, if that is asked."""
+    def trajectory(self) -> Trajectory:
+        """Return what was run."""
         if self.simstate.stop is None:
             self._bounds()
             self._tell_end(self.t, self.x, range(len(self.simstate.crossing_detectors)))
         t, x, dx, signals, dsignals, dt = map(np.concatenate, zip(*self.kept, strict=True))
-        too_long = watchful and self.steps_of.are_too_long(t, x)
-        if not too_long:
-            self._refuse_infinite(t, dx)
+        self._refuse_infinite(t, dx)
         y, dy, first = [], [], 0
         for s in self.signals:
             shape = columns_of(self.program, s)[1]
@@ -530,7 +530,7 @@ class _TangentRun(TickingRun):
         steps, ended = self.steps_of, (self.meetings, self.status, self.message)
         samples = {name: (float(steps.z[k]), steps.dz[:, k].copy()) for name, k in self._samples().items()}
         run = t, dt, x, dx, rate, samples, self.signals, y, dy
-        return Trajectory(*run, self.events, differenced, self.notes, *ended, too_long)
+        return Trajectory(*run, self.events, differenced, self.notes, *ended, self.times)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

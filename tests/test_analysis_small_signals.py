@@ -60,6 +60,23 @@ def test_signals_that_are_but_rounding_do_not_make_the_steps_of_a_cost_too_short
     np.testing.assert_allclose(sim.gradient(bd, "place", ["push.value"], T=2.0).gradient, 2.0, rtol=1e-7)
 
 
+def test_a_cost_may_be_one_number_of_a_signal(sim):
+    """It was refused, as a signal goes as a whole where it is watched."""
+    bd = sim.blockdiagram()
+    arm = bd.HYBRIDDYNAMICS("planar_2r", q0=[0.3, 0.4], name="arm")
+    bd.connect(bd.CONSTANT([1.0, 2.0], name="push"), arm.tau)
+    tip = bd.KINEMATICS("planar_2r", name="tip")
+    bd.connect(arm[0:2], tip[0:2])
+    whole = sim.gradient(bd, "tip.position", ["push.value"], T=0.2)
+    one = sim.gradient(bd, "tip.position[1]", ["push.value"], T=0.2)
+    assert one.cost == whole.cost[1] and one.gradient.shape == (2,)
+    np.testing.assert_allclose(one.gradient, whole.gradient[1], rtol=1e-9)
+    with pytest.raises(cs.errors.CstormError, match=r"tip.position\[3\]"):
+        sim.gradient(bd, "tip.position[3]", ["push.value"], T=0.2)
+    with pytest.raises(cs.UnknownName, match="positon"):
+        sim.gradient(bd, "tip.positon[1]", ["push.value"], T=0.2)
+
+
 def test_a_closed_mechanism_at_rest_gives_way_to_a_mass(sim):
     """It stays where it is but for rounding; the difference of two runs with other masses is the witness."""
     mech = cs.library.four_bar()

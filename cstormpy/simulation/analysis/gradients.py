@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import Array, as_floats
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
+from cstormpy.errors import (
+    CstormError,
+    DiagramError,
+    InvalidType,
+    InvalidValue,
+    NonFinite,
+    UnknownName,
+    shown,
+    unknown_name,
+)
 from cstormpy.graph.differences import agreeing_slope, shorter
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, samples_of, saved_with
@@ -23,7 +32,7 @@ from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.events import Event
 from cstormpy.simulation.handlers import handling, kept
 from cstormpy.simulation.outcome import describe_signals, describe_watched
-from cstormpy.simulation.recording import Signal, find_signals, signal_name
+from cstormpy.simulation.recording import Signal, find_signals, named_blocks, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings, told_with_options
@@ -175,12 +184,24 @@ class Problem:
             return cost, self.watch
         if isinstance(cost, str) and cost in list(self.bd.statenames):
             return (lambda out: out.signal(cost)[-1]), self.watch
-        signal = find_signals(self.bd, [cost], f"{self.what}: cost")
+        try:
+            signal = find_signals(self.bd, [cost], f"{self.what}: cost")
+        except UnknownName:
+            whole, bracket, _ = cost.partition("[") if isinstance(cost, str) else ("", "", "")
+            block, dot, _ = whole.rpartition(".")
+            if not (bracket and dot and block in named_blocks(self.bd)):
+                raise
+            signal = find_signals(self.bd, [whole], f"{self.what}: cost")
+            return (lambda out: out.signal(cost)[-1]), self._watching(signal)
         if len(signal) != 1:
             raise InvalidValue(f"{self.what}: cost {cost!r} has {len(signal)} outputs; name one, as in 'effort[0]'")
         name = signal_name(signal[0].block, signal[0].port)
-        ports = {signal_name(port.block, port.port): port for port in [*self.watch, *_ports(signal)]}
-        return (lambda out: _number(out.signal(name)[-1])), list(ports.values())
+        return (lambda out: _number(out.signal(name)[-1])), self._watching(signal)
+
+    def _watching(self, signals: list[Signal]) -> list[Any]:
+        """Return what is watched, and these signals too."""
+        ports = {signal_name(port.block, port.port): port for port in [*self.watch, *_ports(signals)]}
+        return list(ports.values())
 
     def evaluate(self, values: Array) -> Gradient:
         """Return cost and gradient at values of the parameters, which the blocks keep."""

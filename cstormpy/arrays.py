@@ -82,12 +82,17 @@ def real_array(value: Any, what: str, *shapes: Shape, hint: str = "", finite: bo
     Traceback (most recent call last):
     cstormpy.errors.ShapeError: points: expected shape (2,) or (N, 2), got (3,)
     """
-    array = as_floats(value, what)
+    array = array_of_shape(as_floats(value, what), what, *shapes, hint=hint)
+    if finite:
+        refuse_non_finite(array, what)
+    return array
+
+
+def array_of_shape(array: Array, what: str, *shapes: Shape, hint: str = "") -> Array:
+    """Return an array as it is, refused where it has none of the shapes."""
     if shapes and array.shape not in shapes and not any(_fits(array.shape, shape) for shape in shapes):
         expected = " or ".join(map(_shape_text, shapes))
         raise ShapeError(f"{what}: expected shape {expected}, got {array.shape}{'; ' + hint if hint else ''}")
-    if finite:
-        refuse_non_finite(array, what)
     return array
 
 

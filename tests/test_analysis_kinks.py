@@ -433,3 +433,34 @@ def test_limits_that_differ_a_little_have_one_derivative_each(second):
     found = sim.gradient(bd, "total", [name, "a.max", "given.freq"], T=0.95)
     assert found.notes == [] and sorted(found.gradient[:2]) == [0.0, pytest.approx(2.0 / 3.0, abs=0.01)]
     assert (found.gradient[0] > 0.6) == (second < 0.5)
+
+
+class Solving(cs.control.Law):
+    """Torques of a matrix that is solved, of which the larger pivot changes as the elbow moves."""
+
+    def __init__(self, mech, k=1.0):
+        super().__init__(mech)
+        self.k = k
+
+    def torque(self, t, q, qd, reference=None):
+        return -np.linalg.solve(np.array([[self.k * q[1], 1.0], [1.0, -self.k]]), q) - qd
+
+
+def test_pivots_that_change_are_no_switches():
+    """It was noted that k decides when something switches; steps ended where another pivot is the larger."""
+    sim, mech = cs.Simulation(live=False), cs.library.planar_2r()
+
+    def build(k=1.0):
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[-1.0, 2.0], name="plant")
+        law = bd.CONTROLLER(mech, {"solving": Solving(mech, k)}, name="law")
+        bd.connect(plant[0:2], law[0:2])
+        bd.connect(law.tau, plant.tau)
+        return bd
+
+    found = sim.gradient(build(), "plant.elbow.q", ["law.solving.k"], T=1.0)
+    assert found.notes == [] and len(found.events) == 0
+    elbow = found.out.x[:, 1]
+    assert elbow.max() > 1.0 > elbow.min()  # where the pivots change places
+    above, below = (sim.run(build(1.0 + h), T=1.0, rtol=1e-10, atol=1e-12).x[-1, 1] for h in (1e-5, -1e-5))
+    np.testing.assert_allclose(found.gradient, (above - below) / 2e-5, rtol=1e-5)

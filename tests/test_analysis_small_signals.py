@@ -43,3 +43,52 @@ def test_what_is_asked_in_python_is_differenced_by_steps_that_fit_its_numbers(si
     found = sim.gradient(bd, "end[0]", "start", T=1.0, solver="RK4", dt=0.1)
     assert found.differenced
     np.testing.assert_allclose(found.gradient, [0.6, -0.8], rtol=0, atol=1e-8)
+
+
+def test_signals_that_are_but_rounding_do_not_make_the_steps_of_a_cost_too_short(sim):
+    """A rate of 1e-17 beside an angle of 1 made them so short that nothing moved, and the gradient was 0."""
+    bd = sim.blockdiagram()
+    push = bd.CONSTANT(0.0, name="push")
+    bd.connect(push, bd.INTEGRATOR(x0=1.0, name="place"), bd.INTEGRATOR(x0=1e-17, name="rounding"))
+
+    def costs(out):
+        place, rounding = out.x[-1]
+        return np.array([place, place - 1.0, place**2, np.exp(3.0 * place), rounding])
+
+    found = sim.gradient(bd, costs, ["push.value"], T=2.0)
+    np.testing.assert_allclose(found.gradient[:, 0], [2.0, 2.0, 4.0, 6.0 * math.exp(3.0), 2.0], rtol=1e-7)
+    np.testing.assert_allclose(sim.gradient(bd, "place", ["push.value"], T=2.0).gradient, 2.0, rtol=1e-7)
+
+
+def test_a_cost_may_be_one_number_of_a_signal(sim):
+    """It was refused, as a signal goes as a whole where it is watched."""
+    bd = sim.blockdiagram()
+    arm = bd.HYBRIDDYNAMICS("planar_2r", q0=[0.3, 0.4], name="arm")
+    bd.connect(bd.CONSTANT([1.0, 2.0], name="push"), arm.tau)
+    tip = bd.KINEMATICS("planar_2r", name="tip")
+    bd.connect(arm[0:2], tip[0:2])
+    whole = sim.gradient(bd, "tip.position", ["push.value"], T=0.2)
+    one = sim.gradient(bd, "tip.position[1]", ["push.value"], T=0.2)
+    assert one.cost == whole.cost[1] and one.gradient.shape == (2,)
+    np.testing.assert_allclose(one.gradient, whole.gradient[1], rtol=1e-9)
+    with pytest.raises(cs.errors.CstormError, match=r"tip.position\[3\]"):
+        sim.gradient(bd, "tip.position[3]", ["push.value"], T=0.2)
+    with pytest.raises(cs.UnknownName, match="positon"):
+        sim.gradient(bd, "tip.positon[1]", ["push.value"], T=0.2)
+
+
+def test_a_closed_mechanism_at_rest_gives_way_to_a_mass(sim):
+    """It stays where it is but for rounding; the difference of two runs with other masses is the witness."""
+    mech = cs.library.four_bar()
+    q0 = mech.project([1.0, -0.7, 1.5], hold=["crank"])[0]
+    tau = mech.trim(q0, hold=["crank"]).tau
+
+    def build(mass):
+        bd = sim.blockdiagram()
+        bd.HYBRIDDYNAMICS(mech.with_parameters({"coupler_rod.mass": mass}), q0=q0, name="plant")
+        bd.connect(bd.CONSTANT(tau), bd["plant"].tau)
+        return bd
+
+    found = sim.gradient(build(0.8), "plant.crank.q", ["plant.coupler_rod.mass"], T=0.3)
+    above, below = (sim.run(build(0.8 + h), T=0.3, rtol=1e-10, atol=1e-12).x[-1, 0] for h in (1e-4, -1e-4))
+    np.testing.assert_allclose(found.gradient, (above - below) / 2e-4, rtol=1e-5)

@@ -398,3 +398,43 @@ def test_numbers_far_from_the_start_are_found_though_its_steps_would_be_unstable
     there = sim.gradient(bd, cost, ["spring.K", "damper.K"], rtol=1e-9, **run)  # by steps of its own
     assert np.abs(there.gradient * tuned.after).max() < 1e-4 * there.cost
     assert tuned.cost == pytest.approx(there.cost, rel=1e-4)
+
+
+def follower(sim):
+    """Return a state z that follows another one fast, ẏ = −y, ż = 1000 (y − z), and begins where it is led along."""
+    bd = sim.blockdiagram()
+    slow, fast = bd.INTEGRATOR(x0=1.0, name="slow"), bd.INTEGRATOR(x0=1000 / 999, name="fast")
+    bd.connect(slow, rate := bd.GAIN(-1.0, name="rate"))
+    bd.connect(rate, slow)
+    behind = bd.SUM("+-", name="behind")
+    bd.connect(slow, behind[0])
+    bd.connect(fast, behind[1])
+    bd.connect(behind, gain := bd.GAIN(1000.0, name="gain"))
+    bd.connect(gain, fast)
+    return bd
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("solver", ["RK23", "RK45", "DOP853"])
+def test_what_dies_away_fast_does_not_grow_in_the_gradient(engine, solver):
+    """The solver lets it grow from nothing to its tolerance; derivatives grew as much, and came out as 1e6 and 1e3."""
+    sim = cs.Simulation(live=False, engine=engine)
+    found = sim.gradient(follower(sim), "fast", ["rate.K", "gain.K"], T=1.0, solver=solver)
+    expected = [(1000 / 999 - 1000 / 999**2) * math.exp(-1.0), -1.0 / 999**2 * math.exp(-1.0)]
+    np.testing.assert_allclose(found.gradient, expected, rtol=2e-4)
+    model = sim.linearize(follower(sim), dt=1.0)
+    np.testing.assert_allclose(model.A, [[math.exp(-1.0), 0.0], [1000 / 999 * math.exp(-1.0), 0.0]], rtol=0, atol=1e-4)
+
+
+def test_tuning_bears_what_dies_away_fast(sim):
+    found = sim.tune(follower(sim), lambda out: (out.x[-1, 1] - 0.2) ** 2, ["rate.K"], T=1.0)
+    assert found.success and abs(1000 / (1000 + found.after[0]) * math.exp(found.after[0]) - 0.2) < 1e-5
+
+
+def test_steps_are_seen_to_be_too_long_where_the_method_is_no_longer_stable():
+    """The reaches are those of the methods' stability functions, as in Hairer and Wanner 1996, IV.2."""
+    from cstormpy.simulation.tableaus import explicit_method
+
+    known = {"Euler": 2.0, "RK4": 2.7853, "RK23": 2.5127, "RK45": 3.3066}
+    for name, reach in known.items():
+        assert abs(explicit_method(name).reach - reach) < 0.01

@@ -326,3 +326,12 @@ def test_a_link_is_a_name_or_a_position():
                 ask(link)
         with pytest.raises(UnknownName, match=r"^link 'fore arm' does not exist; did you mean 'forearm'"):
             ask("fore arm")
+
+
+def test_torques_of_the_motors_alone_are_told_where_they_go():
+    """As `trim` returns them, or a law: one for each motor, where the dynamics ask one for each joint."""
+    mech = library.acrobot()
+    for shape in ((2,), (5, 2)):
+        q = np.zeros(shape)
+        with pytest.raises(ShapeError, match=r"joints without motor it has a 0: tau = np.zeros\(.*mech.actuated_mask"):
+            mech.forward_dynamics(q, q, np.ones((*shape[:-1], 1)))

@@ -315,3 +315,19 @@ def test_a_singular_posture_is_said_with_loop_links_and_rank(caplog):
     assert any(text.startswith(said) and "rank 1 of the constraints, 2 in others" in text for text in caplog.messages)
     with pytest.raises(cs.InvalidValue, match=said + ".*rank 1.*no derivatives"):
         mech.hybrid_sensitivity(q, q, [1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("tau", [5.0, 50.0])
+def test_where_no_equilibrium_is_found_a_closed_posture_is_told(tau):
+    """The search ends anywhere: the pin was open by 2 cm, and what was left over was that of such a posture."""
+    mech = cs.library.four_bar()
+    with pytest.raises(cs.errors.InvalidValue, match="no equilibrium") as told:
+        mech.trim([0.0, 0.0, 0.0], tau=tau)
+    q = [float(x) for x in re.search(r"q = \(([^)]*)\)", str(told.value))[1].split(",")]
+    assert np.abs(mech.closure(q)).max() < 1e-3  # of four digits
+    left = [float(x) for x in re.findall(r"'\w+' ([-\d.]+)", str(told.value))]
+    # nothing of what loops could carry is left over: what is, moves the mechanism
+    q, _ = mech.project(q)
+    _, _, rest = np.linalg.svd(mech.closure_jacobian(q))
+    load = mech.tree.gravity_load(q) - [tau, 0.0, 0.0]
+    np.testing.assert_allclose(left, rest[-1] * (rest[-1] @ load), rtol=0, atol=0.02 * np.abs(left).max())

@@ -160,7 +160,7 @@ def test_a_function_that_reads_a_mechanism_is_told_to_name_it():
         bd.connect(plant.qd, bd.NULL())
         ends.append(sim.run(bd, T=0.5).x[-1])
         told = next(line for line in sim.explain(bd).splitlines() if line.startswith("function"))
-        assert ("can be named by itself" in told, "output: traced" in told) == (not named, named)
+        assert ("as mech = plant.mech before" in told, "output: traced" in told) == (not named, named)
     np.testing.assert_allclose(*ends, rtol=1e-12)
 
 

@@ -91,6 +91,19 @@ def test_a_mask_of_symbols_is_refused():
         x[x > 0.0]
 
 
+def test_one_number_is_written_where_truths_hold():
+    def saturated(x):
+        y = 2.0 * x
+        y[x > 0.5] = 7.0
+        y[np.abs(x) < 0.1] = x[0]
+        return y
+
+    check(saturated, 4, np.random.default_rng(5).normal(size=(9, 4)))
+    x = symbols(Graph().inputs("x", 3))
+    with pytest.raises(SymbolicBranch, match=r"np\.where"):
+        x[x > 0.0] = np.ones(2)
+
+
 def test_interpolation_on_lines_is_numpys():
     at, values = np.array([0.0, 1.0, 3.0, 4.0]), np.array([1.0, -1.0, 2.0, 0.5])
     samples = np.array([[t, *values] for t in (-1.0, 0.4, 1.7, 2.9, 3.5, 4.5, 0.2, 0.3, 0.6)])
@@ -102,6 +115,9 @@ MATRICES = {
     "determinant of 2": (np.linalg.det, (2, 2)),
     "determinant of 4": (np.linalg.det, (4, 4)),
     "inverse": (np.linalg.inv, (3, 3)),
+    **{f"root of {n}": (lambda a: np.linalg.cholesky(a @ a.T + np.eye(len(a))), (n, n)) for n in (1, 4)},
+    "root that reads the lower half": (lambda a: np.linalg.cholesky(np.eye(3) * 9.0 + np.triu(a, 1)), (3, 3)),
+    "logarithm of the determinant": (lambda a: np.array(np.linalg.slogdet(a)), (3, 3)),
     "power": (lambda a: np.linalg.matrix_power(a, -3), (2, 2)),
     "condition": (np.linalg.cond, (3, 3)),
     "condition of a wide one": (np.linalg.cond, (2, 4)),

@@ -176,7 +176,11 @@ class Ranged:
         raise ArithmeticError(f"it fell at {q[0]:.2f}")
 
 
-@pytest.mark.parametrize("law", [ranged, asserting, Ranged()], ids=["raise", "assert", "in a method"])
+def rooted(t, q, qd):
+    return 3.0 * np.linalg.cholesky(np.diag([1.0, 0.25 - q[1]]))[0, 0]
+
+
+@pytest.mark.parametrize("law", [ranged, asserting, Ranged(), rooted], ids=["raise", "assert", "in a method", "root"])
 def test_an_error_of_ones_own_ends_a_run_alike_in_both_engines(law):
     told = []
     for engine in ("interpreted", "compiled"):
@@ -276,3 +280,8 @@ def test_what_is_done_in_a_run_is_done_each_time(law, first, caplog):
     sim.run(bd, T=1.0, solver="RK4", dt=0.1)
     times = [float(text.split()[-1]) for text in caplog.messages if text.startswith("it fell")]
     assert len(times) >= 20 and min(times) >= first
+
+
+def test_what_numpy_is_not_written_down_for_is_called_by_its_name():
+    sim, bd = controlled(lambda t, q, qd: np.linalg.eigh(np.outer(q, q))[0][1], "compiled")
+    assert "NumPy's eigh() cannot be written down with symbols" in sim.explain(bd)

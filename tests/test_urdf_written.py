@@ -97,6 +97,14 @@ class TestWriting:
         condition = np.linalg.cond(mech.mass_matrix(q))
         assert_close(back.forward_dynamics(q[order], qd[order], tau[order]), u[order], 1e-14 * condition)
 
+    def test_what_floats_in_a_file_does_not_float_twice(self, caplog):
+        """The root got a free joint of its own, which moved no mass: accelerations were undefined."""
+        body = Link("body", None, Free(name="base"), mass=2.0, inertia=(0.1, 0.2, 0.25))
+        mech = Mechanism([body, Link("arm", "body", Revolute((0, 0, 1)), (0.1, 0, 0), 1.0, inertia=(0, 0.1, 0.1))])
+        back = Mechanism.from_urdf(mech.to_urdf(), floating=True, gravity=mech.gravity)
+        assert back == Mechanism.from_urdf(mech.to_urdf(), gravity=mech.gravity) and back.n == 7
+        assert "floating=True adds nothing to floating joints that are there: 'base'" in caplog.text
+
     def test_pinocchio_reads_what_is_written(self):
         pin = pytest.importorskip("pinocchio")
         mech = library.puma560().with_parameters({f"joint{k}.armature": 0 for k in range(1, 7)})

@@ -105,7 +105,7 @@ def read_samples(
         if array.shape != first.shape:
             raise ShapeError(
                 f"{name}: expected shape {first.shape} like {first_name}, got {array.shape}; "
-                "give one sample of each or a batch of each"
+                f"{_hint_of_shape(mech, name, array.shape, first.shape)}"
             )
     if finite:
         _refuse_non_finite_coordinates(mech, arrays)
@@ -113,6 +113,13 @@ def read_samples(
     count = 1 if single else len(first)
     rows = {name: array.reshape(count, mech.n) for name, array in arrays.items()}
     return Samples(rows, _wrench_rows(mech, wrench, count, single), _base_rows(base, count, single), single)
+
+
+def _hint_of_shape(mech: Linkage, name: str, given: tuple[int, ...], wanted: tuple[int, ...]) -> str:
+    motors = int(mech.actuated_mask.sum())
+    if name in ("tau", "u") and motors and given == (*wanted[:-1], motors):
+        return f"of joints without motor it has a 0: {name} = np.zeros({wanted}), {name}[..., mech.actuated_mask] = ..."
+    return "give one sample of each or a batch of each"
 
 
 def refuse_non_finite_samples(mech: Linkage, samples: Samples) -> None:

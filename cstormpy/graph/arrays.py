@@ -14,9 +14,9 @@ import numpy as np
 
 from cstormpy.arrays import as_floats
 from cstormpy.graph import primitives as p
-from cstormpy.graph.elementwise import accumulation, elementwise, objects, reduction, truths_as_numbers
+from cstormpy.graph.elementwise import accumulation, are_truths, elementwise, objects, reduction, truths_as_numbers
 from cstormpy.graph.nodes import Node, SymbolicBranch
-from cstormpy.graph.numpy_functions import FUNCTIONS, UFUNCS, searchsorted, take
+from cstormpy.graph.numpy_functions import FUNCTIONS, UFUNCS, searchsorted, take, where
 from cstormpy.graph.primitives import Symbol
 from cstormpy.graph.products import LARGE, constants, product
 
@@ -88,6 +88,14 @@ class Symbols(np.ndarray[Any, Any]):
         if isinstance(key, tuple) and key and isinstance(key[0], Node):
             return self[key[0]][key[1:]]
         return super().__getitem__(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Write into the array, also one number wherever truths hold that are symbols."""
+        if isinstance(key, (Node, Symbols)) and holds_symbols(key):
+            if objects(key).shape != self.shape or np.ndim(value) or not are_truths(objects(key)):
+                raise SymbolicBranch("numbers at places that are symbols cannot be written; use np.where")
+            key, value = ..., where(key, value, self)
+        super().__setitem__(key, value)
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         """Return the same numbers, whole ones where the kind is one of integers."""

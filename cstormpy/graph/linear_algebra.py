@@ -36,7 +36,7 @@ def _eliminated(a: Array, b: Array) -> tuple[Array, Array, Number]:
     sign: Number = 1.0
     for k in range(len(a)):
         for i in range(k + 1, len(a)):  # the larger of two rows comes first
-            swap = apply(p.GREATER, apply(p.ABS, a[i, k]), apply(p.ABS, a[k, k]))
+            swap = apply(p.LARGER, a[i, k], a[k, k])
             sign = where(swap, -sign, sign)
             for rows in (a, b):
                 upper, lower = rows[k].copy(), rows[i].copy()
@@ -89,6 +89,30 @@ def solve_definite(a: Array, b: Array, least: float) -> tuple[Array, Any]:
         for i in range(k + 1, n):
             x[k] = x[k] - scaled[i, k] * x[i]
     return (x[:, 0] if single else x), indefinite
+
+
+def cholesky(a: Array, **options: Any) -> Array:
+    """Return L, lower triangular, with L Lᵀ = A, of which the lower half is read; fails where NumPy raises.
+
+    That is where A is not positive definite.
+    """
+    a, upper = _square(a), options.pop("upper", False)
+    if options or not isinstance(upper, bool):
+        raise SymbolicBranch(f"options {sorted(options)} of np.linalg.cholesky cannot be written down with symbols")
+    a, root = (a.T if upper else a), np.zeros(a.shape, dtype=object)
+    for k in range(len(a)):
+        left = a[k, k] - (root[k, :k] * root[k, :k]).sum() if k else a[k, k]
+        require_zero(apply(p.NOT, apply(p.GREATER, left, 0.0)))
+        root[k, k] = apply(p.SQRT, left)
+        for i in range(k + 1, len(a)):
+            root[i, k] = ((a[i, k] - root[i, :k] @ root[k, :k]) if k else a[i, k]) / root[k, k]
+    return root.T if upper else root
+
+
+def signed_logarithm(a: Array) -> tuple[Number, Number]:
+    """Return the sign of det A and the logarithm of its size."""
+    value = determinant(a)
+    return apply(p.SIGN, value), apply(p.LOG, apply(p.ABS, value))
 
 
 def inverse(a: Array) -> Array:
@@ -266,6 +290,8 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.linalg.solve: solve,
     np.linalg.inv: inverse,
     np.linalg.det: determinant,
+    np.linalg.slogdet: signed_logarithm,
+    np.linalg.cholesky: cholesky,
     np.linalg.cond: condition,
     np.linalg.pinv: pseudoinverse,
 }

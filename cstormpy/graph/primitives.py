@@ -443,6 +443,17 @@ def _sign(a: float) -> float:
 ABS = _define(
     "abs", 1, abs, "abs({})", lambda e, a: e.intrinsic("llvm.fabs", a), lambda r, a: (apply(SIGN, a),), in_c="fabs({})"
 )
+#: |a| > |b|, by which the larger pivot is chosen: what follows is the same either way, and neither jumps nor bends.
+LARGER = _define(
+    "larger",
+    2,
+    lambda a, b: abs(a) > abs(b),
+    "abs({}) > abs({})",
+    lambda e, a, b: e.comparison("ogt", e.intrinsic("llvm.fabs", a), e.intrinsic("llvm.fabs", b)),
+    _no_partials,
+    truth=True,
+    in_c="fabs({}) > fabs({})",
+)
 SIGN: Primitive = _define("sign", 1, _sign, "sign({})", lambda e, a: e.sign(a), lambda r, a: (0.0,))
 
 

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
+from cstormpy.graph.arrays import zeros
 from cstormpy.lie.arguments import _apply, _guarded, _match, _read, _transpose
 from cstormpy.lie.groups import _inverse, _read_group
 from cstormpy.lie.matrices import _hat3, _hat6, _vee6
 
 
 def _Ad(T: Array) -> Array:
-    R, X = T[..., :3, :3], np.zeros((*T.shape[:-2], 6, 6))
+    R, X = T[..., :3, :3], zeros((*T.shape[:-2], 6, 6), T)
     X[..., :3, :3] = X[..., 3:, 3:] = R
     X[..., 3:, :3] = _hat3(T[..., :3, 3]) @ R  # (10), Kim (7)
     return X
 
 
 def _ad(g: Array) -> Array:
-    X = np.zeros((*g.shape[:-1], 6, 6))
+    X = zeros((*g.shape[:-1], 6, 6), g)
     X[..., :3, :3] = X[..., 3:, 3:] = _hat3(g[..., :3])
     X[..., 3:, :3] = _hat3(g[..., 3:])  # (14), Kim (27)
     return X

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue, shown
+from cstormpy.graph.arrays import zeros
 from cstormpy.lie.arguments import EPS, _guarded, _read, _refuse_any, _times
 from cstormpy.lie.exponential import _a, _a_slope, _angle, _b, _b_slope, _c, _c_slope, _polynomial
 from cstormpy.lie.matrices import _hat3, _read_twist
@@ -39,8 +40,7 @@ def _dual_polynomial(g: Array, f1: Array | float, f2: Array, d1: Array | float, 
     """
     omega, v = g[..., :3], g[..., 3:]
     W, V, along = _hat3(omega), _hat3(v), (omega * v).sum(axis=-1)
-    f1, d1 = np.asarray(f1, dtype=np.float64), np.asarray(d1, dtype=np.float64)
-    X = np.zeros((*g.shape[:-1], 6, 6))
+    X = zeros((*g.shape[:-1], 6, 6), g)
     X[..., :3, :3] = X[..., 3:, 3:] = _polynomial(W, f1, f2)
     X[..., 3:, :3] = _times(f1, V) + _times(f2, W @ V + V @ W) + _times(d1 * along, W) + _times(d2 * along, W @ W)
     return X

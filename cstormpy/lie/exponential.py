@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import factorial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
-from cstormpy.lie.arguments import EPS, _apply, _guarded, _read, _refuse_any, _times, _transpose
+from cstormpy.graph.arrays import zeros
+from cstormpy.lie.arguments import EPS, _apply, _array, _guarded, _read, _refuse_any, _times, _transpose
 from cstormpy.lie.groups import _pose, check_pose, check_rotation
 from cstormpy.lie.matrices import _hat3, _read_twist
 
@@ -57,20 +59,21 @@ def _factor(phi: Array, series: Sequence[float], closed: Callable[[Array], Array
     """Sum `series` in φ² up to `SERIES_ANGLE`, and take the `closed` form above it."""
     small = phi <= SERIES_ANGLE
     square = np.where(small, phi, 0.0) ** 2
-    total = np.zeros_like(square)
-    for coefficient in reversed(series):
+    total: Any = series[-1]
+    for coefficient in reversed(series[:-1]):
         total = total * square + coefficient
     return np.where(small, total, closed(np.where(small, SERIES_ANGLE, phi)))
 
 
 def _sinc(phi: Array) -> Array:
     """(sin φ)/φ, which loses no digits."""
-    return np.asarray(np.divide(np.sin(phi), phi, out=np.ones_like(phi), where=phi != 0), dtype=np.float64)
+    turned = np.where(phi == 0, 1.0, phi)
+    return _array(np.where(phi == 0, 1.0, np.sin(turned) / turned))
 
 
 def _a(phi: Array) -> Array:
     """(1 - cos φ)/φ² = ((sin φ/2)/(φ/2))²/2, which loses no digits either."""
-    return np.asarray(0.5 * _sinc(0.5 * phi) ** 2, dtype=np.float64)
+    return 0.5 * _sinc(0.5 * phi) ** 2
 
 
 def _b(phi: Array) -> Array:
@@ -100,16 +103,22 @@ def _c_slope(phi: Array) -> Array:
 
 def _polynomial(W: Array, f1: Array | float, f2: Array) -> Array:
     """1 + f1 [ω] + f2 [ω]²."""
-    return np.eye(3) + _times(np.asarray(f1, dtype=np.float64), W) + _times(f2, W @ W)
+    return np.eye(3) + _times(f1, W) + _times(f2, W @ W)
 
 
 ANGLE_LIMIT = 1 / EPS
 """Longest rotation vector taken, 2**52 rad: from there on neighbouring floats are a radian or more apart."""
 
 
+def _length(vector: Array) -> Array:
+    """|v|, whose derivative at 0, where it has none, is 0."""
+    square = (vector * vector).sum(axis=-1)
+    return _array(np.where(square > 0, np.sqrt(np.where(square > 0, square, 1.0)), 0.0))
+
+
 def _angle(omega: Array, name: str) -> Array:
     """φ = |ω|, refused where the floats are too coarse for an angle."""
-    phi = np.asarray(np.sqrt((omega * omega).sum(axis=-1)), dtype=np.float64)
+    phi = _length(omega)
     _refuse_any(
         phi > ANGLE_LIMIT,
         name,
@@ -161,16 +170,18 @@ def quaternion_so3(R: Array) -> Array:
     least 1) has no cancellation.
     """
     trace = R[..., 0, 0] + R[..., 1, 1] + R[..., 2, 2]
-    K = np.empty((*R.shape[:-2], 4, 4))
+    K = zeros((*R.shape[:-2], 4, 4), R)
     K[..., 1:, 1:] = R + _transpose(R)
     for i, j, k in ((1, 2, 3), (2, 3, 1), (3, 1, 2)):
         K[..., 0, i] = K[..., i, 0] = R[..., k - 1, j - 1] - R[..., j - 1, k - 1]
-    diagonal = np.einsum("...ii->...i", K)  # a view
-    diagonal[..., 1:] += (1 - trace)[..., None]
-    diagonal[..., 0] = 1 + trace
-    rows = K.reshape(-1, 4, 4)
-    q = rows[np.arange(len(rows)), diagonal.reshape(-1, 4).argmax(axis=-1)].reshape(diagonal.shape)
-    return np.asarray(np.where(q[..., :1] < 0, -q, q))
+    for i in (1, 2, 3):
+        K[..., i, i] = K[..., i, i] + (1 - trace)
+    K[..., 0, 0] = 1 + trace
+    q, largest = K[..., 0, :], K[..., 0, :1]
+    for i in (1, 2, 3):
+        larger = K[..., i, i : i + 1] > largest
+        q, largest = np.where(larger, K[..., i, :], q), np.where(larger, K[..., i, i : i + 1], largest)
+    return _array(np.where(q[..., :1] < 0, -q, q))
 
 
 def _log_so3(R: Array) -> Array:
@@ -179,10 +190,11 @@ def _log_so3(R: Array) -> Array:
     Near φ = 0 the scalar's row of the quaternion is that of (7).
     """
     q = quaternion_so3(R)
-    size = np.sqrt((q[..., 1:] ** 2).sum(axis=-1))
+    size = _length(q[..., 1:])
     # an underflowing size means φ ~ 0, where 2 atan2(size, scalar)/size = 2/scalar
-    ratio = np.where(size > 0, 2 * np.arctan2(size, q[..., 0]) / size, 2 / q[..., 0])
-    return np.asarray(ratio[..., None] * q[..., 1:], dtype=np.float64)  # (7)
+    known = np.where(size > 0, size, 1.0)
+    ratio = np.where(size > 0, 2 * np.arctan2(known, q[..., 0]) / known, 2 / np.where(size > 0, 1.0, q[..., 0]))
+    return _array(ratio)[..., None] * q[..., 1:]  # (7)
 
 
 @_guarded

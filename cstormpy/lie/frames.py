@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
+from cstormpy.graph.arrays import zeros
 from cstormpy.lie.adjoint import _Ad, _ad
 from cstormpy.lie.arguments import _apply, _biggest, _guarded, _match, _read, _refuse_any, _times, _transpose
 from cstormpy.lie.groups import _inverse, check_pose, check_rotation
@@ -191,7 +192,7 @@ def spatial_inertia(mass: ArrayLike, com: ArrayLike, inertia: ArrayLike, rotatio
     if rotation is not None:
         R = check_rotation(rotation, name="rotation")
         leading["rotation"] = R.shape[:-2]
-    J = np.zeros((*_match(**leading), 6, 6))
+    J = zeros((*_match(**leading), 6, 6), m, r, central, *(() if rotation is None else (R,)))
     if rotation is not None:
         central = R @ central @ _transpose(R)
     arm = _hat3(r)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue
+from cstormpy.graph.arrays import zeros
 from cstormpy.lie.arguments import EPS, _apply, _biggest, _guarded, _match, _read, _refuse_any, _transpose
 
 ROTATION_TOLERANCE = 1e-9
@@ -105,7 +106,7 @@ def nearest_rotation(R: ArrayLike) -> Array:
 
 
 def _pose(R: Array, p: Array) -> Array:
-    T = np.zeros((*np.broadcast_shapes(R.shape[:-2], p.shape[:-1]), 4, 4))
+    T = zeros((*np.broadcast_shapes(R.shape[:-2], p.shape[:-1]), 4, 4), R, p)
     T[..., :3, :3], T[..., :3, 3], T[..., 3, 3] = R, p, 1.0  # Kim (3)
     return T
 

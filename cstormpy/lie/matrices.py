@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array
-from cstormpy.lie.arguments import _biggest, _guarded, _match, _read, _refuse_any, _transpose
+from cstormpy.graph.arrays import zeros
+from cstormpy.lie.arguments import _array, _biggest, _guarded, _match, _read, _refuse_any, _transpose
 
 SKEW_TOLERANCE = 1e-9
 """Largest entry of W + Wᵀ in units of the largest of W that still passes as skew-symmetric."""
@@ -20,7 +21,7 @@ def _read_twist(g: ArrayLike, name: str) -> Array:
 
 def _hat3(omega: Array) -> Array:
     x, y, z = omega[..., 0], omega[..., 1], omega[..., 2]
-    W = np.zeros((*omega.shape, 3))
+    W = zeros((*omega.shape, 3), omega)
     W[..., 2, 1], W[..., 0, 2], W[..., 1, 0] = x, y, z  # (2)
     W[..., 1, 2], W[..., 2, 0], W[..., 0, 1] = 0 - x, 0 - y, 0 - z  # 0 - x: no -0.0 in what users print
     return W
@@ -35,11 +36,11 @@ def _vee3(W: Array, name: str, tol: float = SKEW_TOLERANCE, floor: float = 0.0) 
     )
     upper = np.stack([W[..., 1, 2], W[..., 2, 0], W[..., 0, 1]], axis=-1)
     lower = np.stack([W[..., 2, 1], W[..., 0, 2], W[..., 1, 0]], axis=-1)
-    return np.asarray(lower - 0.5 * (lower + upper), dtype=np.float64)  # the mean, and exact for an exact [ω]
+    return _array(lower - 0.5 * (lower + upper))  # the mean, and exact for an exact [ω]
 
 
 def _hat6(g: Array) -> Array:
-    X = np.zeros((*g.shape[:-1], 4, 4))
+    X = zeros((*g.shape[:-1], 4, 4), g)
     X[..., :3, :3] = _hat3(g[..., :3])  # (3), Kim (5)
     X[..., :3, 3] = g[..., 3:]
     return X

@@ -19,6 +19,7 @@ loops alone, and p, those that loops leave free, take the place of z among the s
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
 
 TIED = 1e-6
 """Drift [1/s], for a motion of up to 1 rad/s or m/s, below which positions that a constraint of rates ties stay so."""
+
+OPEN = 1e-9
+"""A posture at which a search for an equilibrium has ended is closed anew where it misses closure by more, in ordinary
+sizes of the constraints."""
 
 
 @dataclass(frozen=True)
@@ -275,5 +280,12 @@ def _closed_search(
     closing = np.where(closing > 0.0, closing, 1.0)
     moving = np.append(free, np.ones(m, dtype=bool))
     x, load, rounding = search_for(mech, ask, np.concatenate([q, np.zeros(m)]), moving, rows, closing, start.holonomic)
+    open_by = closure_of(mech, x[None, :n]).residual()[0] / closing
+    if (np.abs(open_by[start.holonomic]) > OPEN).any():  # a search that finds nothing ends anywhere
+        with contextlib.suppress(InvalidValue):
+            x = np.append(project(mech, x[:n], None, held)[0], np.zeros(m))
+            A = closure_of(mech, x[None, :n]).A[0]
+            x[n:] = np.linalg.lstsq(A.T[rows], ask(x)[1][: rows.sum()], rcond=None)[0]
+            load = ask(x)[0]
     shares = np.abs(closure_of(mech, x[None, :n]).A[0].T) @ np.abs(x[n:])  # what the forces of the loops add up to
     return x[:n], load, np.maximum(rounding, ROUNDING * shares)

@@ -188,6 +188,13 @@ class Robot:
     def links(self, floating: bool) -> list[Link]:
         """Return the links of the mechanism: the root's if it is one, then the joints' in the order of the file."""
         bare = not self._links[self._root].all("inertial") and bool(self._joints)
+        of_root = [name for name, (parent, _) in self._ends.items() if parent == self._root]
+        if floating and bare and all(self._joints[name].attributes.get("type") == "floating" for name in of_root):
+            # beneath the root another free joint would move no mass
+            self.notes.add(
+                "floating=True adds nothing to floating joints that are there", ", ".join(map(repr, of_root))
+            )
+            floating = False
         base = self._root if self._root == WORLD and bare and not floating else None
         made = [] if base else [self._link(self._root, None, self._root_joint(floating), np.eye(4))]
         for name, element in self._joints.items():

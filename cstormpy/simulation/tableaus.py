@@ -24,6 +24,9 @@ from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.values import ArgumentNames
 
+#: So many steps of 1/128 are gone at most to where a method is no longer stable.
+_FARTHEST = 128 * 64
+
 #: The subtrees at the root, ordered.
 Tree = tuple["Tree", ...]
 
@@ -195,6 +198,22 @@ class Tableau(metaclass=ArgumentNames):
     def adaptive(self) -> bool:
         """True of a method that estimates its error."""
         return self.E is not None
+
+    @functools.cached_property
+    def reach(self) -> float:
+        """Length of the steps, times the rate λ of what dies away as exp(-λ t), up to which that dies away by them too.
+
+        >>> euler = Tableau("Euler", A=[[0]], b=[1], order=1)
+        >>> round(euler.reach, 3)
+        2.0
+        """
+        one, growth = np.ones(self.stages), 0.0
+        far = np.arange(1, _FARTHEST) / 128.0
+        for z in far:
+            growth = abs(1.0 - z * float(self.b @ np.linalg.solve(np.eye(self.stages) + z * self.A, one)))
+            if growth > 1.0:
+                return float(z)
+        return float(far[-1])
 
 
 _DORMAND_PRINCE = Tableau(

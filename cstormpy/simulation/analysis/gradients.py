@@ -11,19 +11,28 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import Array, as_floats
-from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
+from cstormpy.errors import (
+    CstormError,
+    DiagramError,
+    InvalidType,
+    InvalidValue,
+    NonFinite,
+    UnknownName,
+    shown,
+    unknown_name,
+)
 from cstormpy.graph.differences import agreeing_slope, shorter
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, samples_of, saved_with
 from cstormpy.simulation.analysis.extremes import extreme_times
 from cstormpy.simulation.analysis.horizon import follow
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.analysis.steps import Trajectory
+from cstormpy.simulation.analysis.steps import Trajectory, halved
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.events import Event
 from cstormpy.simulation.handlers import handling, kept
 from cstormpy.simulation.outcome import describe_signals, describe_watched
-from cstormpy.simulation.recording import Signal, find_signals, signal_name
+from cstormpy.simulation.recording import Signal, find_signals, named_blocks, signal_name
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings, told_with_options
@@ -47,6 +56,8 @@ _LAST = 6
 _LATER = 1e-3
 #: The part of their sizes by which signals are moved for a difference of the cost, as a first step.
 _FAR = 1e-4
+#: Steps that are shorter than this part of those that fit signals of 1 come after these.
+_RESOLVED = 1e-5
 #: Slopes of several costs so much smaller than the largest are rounding.
 _NONE = 1e-10
 #: So far beside events that come together, for the time, runs in which these are dealt with the other way round are
@@ -163,6 +174,8 @@ class Problem:
         self.runs = 1
         #: The ends of the steps of the first run, with an adaptive solver; later ones take the same.
         self.times: Array | None = None
+        #: The times and states of the run that has chosen them, until it is seen whether they are too long.
+        self._seen: tuple[Array, Array] | None = None
         #: Whether half the steps are taken, so that runs with other numbers, which are faster, are still stable.
         self.halves = False
 
@@ -172,12 +185,24 @@ class Problem:
             return cost, self.watch
         if isinstance(cost, str) and cost in list(self.bd.statenames):
             return (lambda out: out.signal(cost)[-1]), self.watch
-        signal = find_signals(self.bd, [cost], f"{self.what}: cost")
+        try:
+            signal = find_signals(self.bd, [cost], f"{self.what}: cost")
+        except UnknownName:
+            whole, bracket, _ = cost.partition("[") if isinstance(cost, str) else ("", "", "")
+            block, dot, _ = whole.rpartition(".")
+            if not (bracket and dot and block in named_blocks(self.bd)):
+                raise
+            signal = find_signals(self.bd, [whole], f"{self.what}: cost")
+            return (lambda out: out.signal(cost)[-1]), self._watching(signal)
         if len(signal) != 1:
             raise InvalidValue(f"{self.what}: cost {cost!r} has {len(signal)} outputs; name one, as in 'effort[0]'")
         name = signal_name(signal[0].block, signal[0].port)
-        ports = {signal_name(port.block, port.port): port for port in [*self.watch, *_ports(signal)]}
-        return (lambda out: _number(out.signal(name)[-1])), list(ports.values())
+        return (lambda out: _number(out.signal(name)[-1])), self._watching(signal)
+
+    def _watching(self, signals: list[Signal]) -> list[Any]:
+        """Return what is watched, and these signals too."""
+        ports = {signal_name(port.block, port.port): port for port in [*self.watch, *_ports(signals)]}
+        return list(ports.values())
 
     def evaluate(self, values: Array) -> Gradient:
         """Return cost and gradient at values of the parameters, which the blocks keep."""
@@ -196,6 +221,7 @@ class Problem:
             self.times = self.chosen_steps()
         try:
             trajectory = self._followed()
+            self.times, self._seen = trajectory.ends, None
         except NotTranslated as why:
             raise NotTranslated(why.reasons, f"{self.what}: {_WITHOUT}") from why
         # of the class: where a block has none, it would look for a port of that name, which takes long
@@ -222,7 +248,7 @@ class Problem:
         with kept(self._handling):
             return follow(
                 self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
-                self.times, self.directions, last_first,
+                self.times, self.directions, last_first, self._seen,
             )  # fmt: skip
 
     def chosen_steps(self) -> Array:
@@ -234,7 +260,8 @@ class Problem:
         elif self.looks_between:
             columns = np.hstack([out.x, *(part.reshape(len(out.t), -1) for part in out.data.get(".ywatch", []))])
             ends = np.union1d(ends, extreme_times(out.t, columns, [event[0] for event in out.events]))
-        return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1]))) if self.halves else ends
+        self._seen = out.t, out.x
+        return halved(ends) if self.halves else ends
 
     def _grid(self, begin: float, end: float) -> Array:
         """Return the times of the samples that a run with an adaptive solver has by its `dt`: multiples of it."""
@@ -273,7 +300,9 @@ class Problem:
         slopes = []
         for k in range(trajectory.dx.shape[1]):
             own, wide = (_part(trajectory, k, least) for least in (0.0, 1.0))
-            slopes.append(self._cost_slope(trajectory, k, [own, wide, *shorter(own)]) if own else np.zeros(value.shape))
+            # by far shorter ones, as a rate that is but rounding asks for, other signals hardly move, or not at all
+            steps = [own, wide, *shorter(own)] if own > _RESOLVED * wide else [*shorter(wide), *shorter(own)]
+            slopes.append(self._cost_slope(trajectory, k, steps) if own else np.zeros(value.shape))
         return (float(value) if value.ndim == 0 else value), np.stack(slopes, axis=-1)
 
     def _cost_slope(self, trajectory: Trajectory, k: int, steps: list[float]) -> Array:
@@ -282,7 +311,8 @@ class Problem:
 
         def difference(h: float) -> Array | None:
             try:
-                above, below = (self.cost_of(self._result(trajectory, k, side)) for side in (h, -h))
+                with np.errstate(all="ignore"):
+                    above, below = (self.cost_of(self._result(trajectory, k, side)) for side in (h, -h))
             except CstormError as failure:  # as of a logarithm, where h is too far
                 failures.append(failure)
                 return None

@@ -53,6 +53,7 @@ def follow(
     times: Array | None,
     directions: Array | None = None,
     last_first: bool = False,
+    seen: tuple[Array, Array] | None = None,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -74,6 +75,8 @@ def follow(
         How the start follows the parameters, where they do not say it themselves.
     last_first : bool
         Whether events that come together, and move apart with the parameters, are dealt with the other way round.
+    seen : tuple of ndarray, optional
+        Times and states of a run, by which steps are seen to be too long for what dies away fast, and halved.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
@@ -81,6 +84,8 @@ def follow(
         run.prepare(parameters, find_signals(bd, watch, beside_states=True), from_blocks, sim.engine, times)
         if directions is not None:
             run.dx = directions.copy()
+        if run.times is not None and seen is not None:
+            run.times = run.steps_of.short_enough(run.times, *seen)
         run.begin(t, x, 0.0)
         run.stand_at_bounds(x)
         run.crossings.before = [None] * len(run.crossings.detectors)
@@ -552,7 +557,7 @@ class _TangentRun(TickingRun):
         steps, ended = self.steps_of, (self.meetings, self.status, self.message)
         samples = {name: (float(steps.z[k]), steps.dz[:, k].copy()) for name, k in self._samples().items()}
         run = t, dt, x, dx, rate, samples, self.signals, y, dy
-        return Trajectory(*run, self.events, self._shifts, differenced, self.notes, *ended)
+        return Trajectory(*run, self.events, self._shifts, differenced, self.notes, *ended, self.times)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

@@ -15,7 +15,7 @@ from cstormpy.errors import DiagramError
 from cstormpy.graph.differences import MOVED
 from cstormpy.graph.look_ups import SEARCH, SEARCH_BELOW
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
-from cstormpy.graph.primitives import DIV, EQUAL, SELECT, UNEQUAL
+from cstormpy.graph.primitives import DIV, EQUAL, LARGER, SELECT, UNEQUAL
 from cstormpy.graph.switching_functions import may_jump, only_bends
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
@@ -161,6 +161,11 @@ def _may_jump(b: Any) -> bool:
 #: What jumps elsewhere than at places that are found in the graph where rates depend on it.
 _SEARCHES = frozenset({SEARCH, SEARCH_BELOW})
 _UNFOUND = _SEARCHES | {EQUAL, UNEQUAL}
+
+
+def _is_indifferent(node: Node) -> bool:
+    """Tell whether nothing jumps where a comparison changes: it chooses a pivot, or asks if a number is one."""
+    return node.primitive is LARGER or (node.primitive in (EQUAL, UNEQUAL) and node.args[0] is node.args[1])
 
 
 def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int]]) -> bool:
@@ -344,7 +349,7 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
     bent, jumping = ({index for index, bends in choices if bends is wanted} for wanted in (True, False))
     found: set[int] = set()
     for node in nodes:
-        if program.owner_of.get(node.index, "") in known or node.index in program.switched:
+        if program.owner_of.get(node.index, "") in known or node.index in program.switched or _is_indifferent(node):
             continue
         if node.primitive in _SEARCHES or (node.primitive.truth and (node.index in jumping or node.index not in bent)):
             found |= reads[node.index]

@@ -459,9 +459,10 @@ class Analysis:
         ----------
         bd : BlockDiagram
         cost : str, port, or function of a Result
-            The final value of a state or of a signal of one number (the integral of a signal is the state of an
-            INTEGRATOR); or a function that returns a number, or an array of several, of a run's times, states, watched
-            signals and events: ``lambda out: np.trapezoid(out.signal("error") ** 2, out.t)``.
+            The final value of a state, of a signal, or of one number of it, as "tip.position[0]" (the integral of a
+            signal is the state of an INTEGRATOR); or a function that returns a number, or an array of several, of a
+            run's times, states, watched signals and events: ``lambda out: np.trapezoid(out.signal("error") ** 2,
+            out.t)``.
         parameters : str or list of str
             ``"block.parameter"`` for a number or all numbers of an array, ``"gain.K[0, 1]"`` for one of them, the name
             of a state for its value at the start, which at first is what `start` says; where that is a saved one, a

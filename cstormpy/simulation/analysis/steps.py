@@ -18,6 +18,14 @@ from cstormpy.simulation.tableaus import Tableau
 
 #: So little of a step beside an event at its end is on one side of a kink there, and most trials of more.
 _ASIDE, _TRIALS = 1e-6, 12
+#: At so many of a run's steps it is seen, by so many products with the matrix of the rates' derivatives, whether they
+#: are longer than this part of those that are stable; they are halved so many times at most.
+_LOOKS, _PRODUCTS, _STABLE, _HALVINGS = 6, 8, 0.75, 3
+
+
+def halved(ends: Array) -> Array:
+    """Return the ends of steps and the middles between them."""
+    return np.sort(np.append(ends, 0.5 * (ends[1:] + ends[:-1])))
 
 
 class Steps:
@@ -94,6 +102,35 @@ class Steps:
         dout[:] = 0.0
         self._call(t, x, np.zeros(x.size), np.ones(1), rate[None, :], dz, dp, dout, drate)
         return dout[0].copy(), drate[0]
+
+    def short_enough(self, ends: Array, t: Array, x: Array) -> Array:
+        """Return the ends of steps, halved where they would not have die away what dies away fast at times and states.
+
+        A solver that chooses its steps lets this grow up to its tolerance, from next to nothing; but tangents, of which
+        it knows nothing, grow by the same factor from where they are.
+        """
+        longest = 0.0
+        for k in np.unique(np.linspace(0, len(t) - 2, _LOOKS, dtype=int)) if len(t) > 1 else ():
+            place = min(int(np.searchsorted(ends, t[k], "right")), len(ends) - 1)
+            longest = max(longest, (ends[place] - ends[place - 1]) * self._fastest(float(t[k]), x[k]))
+        for _ in range(_HALVINGS):
+            if longest > _STABLE * self.method.reach:
+                ends, longest = halved(ends), 0.5 * longest
+        return ends
+
+    def _fastest(self, t: float, x: Array) -> float:
+        """Return about how fast rates follow the states at most, by powers of the matrix of their derivatives."""
+        direction, growths = np.cos(np.arange(1.0, x.size + 1.0)), []
+        for _ in range(_PRODUCTS):
+            drate = np.zeros((1, x.size))
+            along = (direction / np.linalg.norm(direction))[None]
+            if self._call(t, x, np.zeros(x.size), np.zeros(1), along, *self._nothing, drate):
+                return 0.0
+            direction = drate[0]
+            growths.append(float(np.linalg.norm(direction)))
+            if not 0.0 < growths[-1] < math.inf:
+                return 0.0
+        return math.sqrt(growths[-1] * growths[-2])  # of positions and rates each grows in its turn
 
     def _call(
         self, t: float, x: Array, rate: Array, dt: Array, dx: Array, dz: Array, dp: Array, dout: Array, drate: Array
@@ -292,6 +329,8 @@ class Trajectory:
         Those that came together and move apart with the parameters.
     status, message : str
         How it ended.
+    ends : ndarray, optional
+        Where its steps ended, where these were given.
     """
 
     t: Array
@@ -310,3 +349,4 @@ class Trajectory:
     meetings: list[Event]
     status: str
     message: str
+    ends: Array | None = None

@@ -204,7 +204,11 @@ def _why_anew(function: Callable[..., Any]) -> str:
         return ""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     names = {name for part in codes_within(code) for name in part.co_names} if code is not None else ()
-    more = "; a mechanism that stays as it is can be named by itself" if "mech" in names else ""
+    more = (
+        "; ask its mechanism by itself where that stays as it is, as mech = plant.mech before"
+        if "mech" in names
+        else ""
+    )
     return f"it names a block, whose numbers may be set{more}"
 
 

@@ -96,9 +96,12 @@ def _run(ask: Callable[[], Any]) -> Any:
         asks = "it asks a number that is known only while it runs"
         raise Untraceable(f"{asks if isinstance(error, AskedForNumber) else error}{_where(error)}") from error
     except Exception as error:
-        lacking = re.search(r"which has no callable (\w+) method", str(error))  # NumPy's words
+        # NumPy's words, of a function of elements, and of one of np.linalg
+        lacking = re.search(r"which has no callable (\w+) method|Cannot cast ufunc '(?P<of>[a-z]+)", str(error))
         if lacking:
-            raise Untraceable(f"NumPy's {lacking[1]}() cannot be written down with symbols{_where(error)}") from error
+            raise Untraceable(
+                f"NumPy's {lacking[1] or lacking['of']}() cannot be written down with symbols{_where(error)}"
+            ) from error
         raise Untraceable(f"{type(error).__name__}: {error}{_where(error)}") from error
 
 

@@ -297,13 +297,14 @@ class Problem:
     def _costs(self, trajectory: Trajectory) -> tuple[float | Array, Array]:
         """Return the cost and its derivatives: differences of the cost's function along the exact ones of the run."""
         value = self.cost_of(self._result(trajectory, None, 0.0))
-        slopes = []
-        for k in range(trajectory.dx.shape[1]):
-            own, wide = (_part(trajectory, k, least) for least in (0.0, 1.0))
-            # by far shorter ones, as a rate that is but rounding asks for, other signals hardly move, or not at all
-            steps = [own, wide, *shorter(own)] if own > _RESOLVED * wide else [*shorter(wide), *shorter(own)]
-            slopes.append(self._cost_slope(trajectory, k, steps) if own else np.zeros(value.shape))
-        return (float(value) if value.ndim == 0 else value), np.stack(slopes, axis=-1)
+        slopes = np.zeros((*value.shape, trajectory.dx.shape[1]))
+        for part in _parts(trajectory):
+            for k in range(trajectory.dx.shape[1]):
+                own, wide = (_part(part, k, least) for least in (0.0, 1.0))
+                # by far shorter ones, as a rate that is but rounding asks for, other signals hardly move, or not at all
+                steps = [own, wide, *shorter(own)] if own > _RESOLVED * wide else [*shorter(wide), *shorter(own)]
+                slopes[..., k] += self._cost_slope(part, k, steps) if own else 0.0
+        return (float(value) if value.ndim == 0 else value), slopes
 
     def _cost_slope(self, trajectory: Trajectory, k: int, steps: list[float]) -> Array:
         """Return the derivative of the cost to parameter k by differences."""
@@ -366,6 +367,23 @@ def _is_function(cost: Cost) -> bool:
 def _pairs(trajectory: Trajectory) -> list[tuple[Array, Array]]:
     both = [(trajectory.t, trajectory.dt), (trajectory.x, trajectory.dx)]
     return [*both, *zip(trajectory.y, trajectory.dy, strict=True)]
+
+
+def _parts(trajectory: Trajectory) -> list[Trajectory]:
+    """Return the run with derivatives of those samples alone that stay at their times, and of those that do not.
+
+    Derivatives of the cost along both add up. A sample goes far with an event that has hardly come about, and others
+    would not move by steps of what it takes.
+    """
+    goes = trajectory.dt.any(axis=1)
+    if not goes.any():
+        return [trajectory]
+    arrays = trajectory.dt, trajectory.dx, *trajectory.dy
+    found = []
+    for rows, shifts in ((~goes, [0.0 * shift for shift in trajectory.shifts]), (goes, trajectory.shifts)):
+        dt, dx, *dy = (np.where(rows.reshape(-1, *[1] * (each.ndim - 1)), each, 0.0) for each in arrays)
+        found.append(replace(trajectory, dt=dt, dx=dx, dy=dy, shifts=shifts))
+    return found
 
 
 def _part(trajectory: Trajectory, k: int, least: float) -> float:

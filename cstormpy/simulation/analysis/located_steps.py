@@ -87,6 +87,8 @@ class LocatingRun(Run):
     _seen: int
     #: By how much the parameters delay an event and what it causes, and the rates before.
     _delay: tuple[Array, Array] | None = None
+    #: Whether something jumps there.
+    _leaps = False
     #: How many steps in a row have ended before a jump.
     _aside = 0
     #: The rates from which steps to an event begin, with their tangents.
@@ -156,6 +158,7 @@ class LocatingRun(Run):
             self.crossings.waiting = [i for others, _ in turns[k + 1 :] for i in others]
             lead = min([i for i in group if i in leads], key=self._bends, default=0)
             self._delay = self._shift(*place, lead, paces[lead]) if leads else None
+            self._leaps = not self._bends(lead)
             if self._delay is not None and self._delay[0].any():
                 self._tell_ticks(high, str(self.simstate.crossing_detectors[lead][1].name))
             if any(isinstance(self.simstate.crossing_detectors[i][0], Switch) for i in group):
@@ -167,8 +170,10 @@ class LocatingRun(Run):
         self._drop_doubles(count)
 
     def _goes(self) -> Array | None:
-        """Return how the samples at an event go with it, unless they are of a grid, or at the end."""
-        return None if self._delay is None or self.t >= self.end or self.settings.grid else self._delay[0]
+        """Return how the samples at an event go with it, unless nothing jumps, they are of a grid, or the run ends."""
+        if self._delay is None or not self._leaps or self.t >= self.end or self.settings.grid:
+            return None
+        return self._delay[0]
 
     def _observe_before(self, t: float, x: Array) -> None:
         """Record a point before an event at which an equation changes, and goes along with it."""

@@ -262,9 +262,10 @@ def _declare(block: Any, simstate: Any, begin: float, end: float, inner: Sequenc
     refuse_many(block, (last - first + 1) * (len(inner) + 2))
     until += SAME_TIME * max(1.0, until)
     for k in range(first, last + 1):
-        for jump in (begin, *inner, end):
-            when = jump + k * period
-            if when > 0.0 and is_ahead(simstate, when) and (when <= until or jump in inner or ends == "repeat"):
+        rounds = [playback.round_begins(k, jump, period) for jump in inner]
+        edges = [playback.round_begins(k, begin, period)] if ends == "repeat" else [begin, end]
+        for when in (*rounds, *edges):
+            if when > 0.0 and is_ahead(simstate, when) and (when <= until or when in rounds or ends == "repeat"):
                 simstate.declare_event(block, when)
 
 

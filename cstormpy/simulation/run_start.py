@@ -60,7 +60,7 @@ def start_blocks(bd: Any, simstate: Any) -> None:
 class _Condition:
     """What a STOP looks at; what its function raises is told as of other blocks."""
 
-    terminal, direction = True, 1.0
+    terminal, direction, leaps = True, 1.0, False
 
     def __init__(self, block: Any, simstate: Any) -> None:
         self._block, self._simstate = block, simstate

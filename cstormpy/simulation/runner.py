@@ -28,6 +28,7 @@ from cstormpy.simulation.events import (
     at_bounds,
     chatter_of,
     chatters_still,
+    leaps,
     refuse_chatter,
     refuse_endless,
     states_left,
@@ -83,6 +84,7 @@ class Run:
         self.error: CstormError | None = None
         self.events: list[Event] = []
         self.steps = 0
+        self._sees_both = False  # whether the near side of the event that is dealt with is recorded
         self._left_off: dict[Any, float] = {}  # when blocks have left off that chattered by rounding
         self._caused = 0  # events, one after the other, at the time of the present one
         #: What Ctrl-C does.
@@ -219,7 +221,7 @@ class Run:
             crossing = self.crossings.first(self.stepper) if self.crossings.detectors else None
             if crossing is not None:
                 self.observation.add_within(self.stepper, self.x, crossing[0], bound)
-                self._event(*crossing)
+                self._meet(*crossing)
                 return self.t >= bound and self.simstate.stop is None
             self.observation.add_within(self.stepper, self.x, self.stepper.t, bound)
             self.t, self.x = self.stepper.t, self.stepper.x
@@ -366,6 +368,16 @@ class Run:
 
     # events
 
+    def _meet(self, t: float, x: Array, fired: list[int]) -> None:
+        """Deal with a zero crossing within a segment, where signals that jump there have two values."""
+        self.t, self.x = t, at_bounds(self.simstate, x, fired)
+        if not self.settings.grid and any(leaps(self.simstate.crossing_detectors[i][0]) for i in fired):
+            if self.recording.last < t:
+                self._look_beyond(False)
+                self._observe(at_boundary=True)
+            self._sees_both = True
+        self._event(t, x, fired)
+
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at a zero crossing, let the blocks handle it, and begin anew behind it."""
         d, simstate = self.diagram, self.simstate
@@ -385,8 +397,9 @@ class Run:
             if (told := getattr(type(detector), "told", None)) is not None:
                 self.events[-1].what = told(detector)
         after = states_left(d, states)
-        if not np.array_equal(after, x) and not self.settings.grid:
+        if not (np.array_equal(after, x) or self.settings.grid or self._sees_both):
             self._observe(at_boundary=True)
+        self._sees_both = False
         self.x = after
         d.bind_samples(simstate)
         if self.events:

@@ -495,8 +495,9 @@ class _TangentRun(TickingRun):
         signals = s.out[c].copy()
         if self.simstate.stop is not None and self._delay is not None:
             self._moves = self._delay[0]
-        if self._moves is not None:  # the samples on both sides of a jump go with it, and the last one with its event
-            moves = self._moves
+        goes = self._moves if self._delay is None or self.settings.grid else self._delay[0]
+        if goes is not None:  # samples on both sides of a jump go with it, those at an event and the last one with that
+            moves = goes
             along, _ = s.evaluate_along(self.t, self.x, rate)
             dx, dsignals = dx + moves[:, None] * rate, dsignals + moves[:, None] * along[c]
         sample = np.array([self.t]), self.x[None].copy(), dx[None], signals[None], dsignals[None], moves[None]

@@ -16,7 +16,7 @@ from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.events import Event, at_bounds
+from cstormpy.simulation.events import Event, at_bounds, leaps
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import SAME_TIME
 
@@ -148,10 +148,26 @@ class LocatingRun(Run):
             self._delay = self._shift(*place, lead, paces[lead]) if leads else None
             if self._delay is not None and self._delay[0].any():
                 self._tell_ticks(high, str(self.simstate.crossing_detectors[lead][1].name))
+            t, x = (self.t, self.x) if point is None else point
+            if self._delay is not None and not self.settings.grid and any(self._leaps(i) for i in group if i in leads):
+                found = isinstance(self.simstate.crossing_detectors[lead][0], Switch)
+                self._see_near_side(*(place if found else (t, x)))
             # and those that it causes, which come so much earlier or later too
-            self._event(*((self.t, self.x) if point is None else point), group)
+            self._event(t, x, group)
             place = self.t, self.x
         self._delay = None
+
+    def _leaps(self, guard: int) -> bool:
+        """Tell whether signals may jump where a guard crosses zero."""
+        detector = self.simstate.crossing_detectors[guard][0]
+        return detector.jumps if isinstance(detector, Switch) else leaps(detector)
+
+    def _see_near_side(self, t: float, x: Array) -> None:
+        """Record the near side of an event, which comes earlier or later with the parameters, as its far side does."""
+        self.t, self.x = t, x
+        self._look_beyond(False)
+        self._observe(at_boundary=True)
+        self._sees_both = True
 
     def _turns(
         self, fired: list[int], leads: list[int], near: _Point, far: _Point, paces: Array

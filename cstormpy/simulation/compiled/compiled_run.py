@@ -263,7 +263,7 @@ class CompiledRun(Run):
             self._hand_back(slices)
         if taken is None or not taken.fired:
             return False
-        self._event(self.t, self.x, taken.fired)
+        self._meet(self.t, self.x, taken.fired)
         return True
 
     def _arrange(self, slices: Slices) -> None:

@@ -513,3 +513,31 @@ def test_a_handler_that_fails_with_a_key_error_of_nothing_is_told():
     bd.connect(level, bd.EVENT("^", fail, name="event"))
     out = sim.run(bd, T=0.2)
     assert out.status == "failed" and "event handler" in out.message and "KeyError" in out.message
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_what_the_function_of_an_event_gets_wrong_is_told(engine):
+    """A misspelt number or state was set in silence, so that a protection did nothing."""
+
+    def misspelt(block):
+        level.vlaue = 0.0
+
+    def by_name(block, states):
+        states["x"] = 0.0
+
+    def without_block():
+        pass
+
+    for function, told in (
+        (misspelt, "block 'level' (CONSTANT): attribute 'vlaue' does not exist; did you mean 'value'?"),
+        (by_name, ") wrote states['x'], but states are looked up by blocks"),
+        (without_block, "takes other arguments; an EVENT gives it the block, and the states too"),
+    ):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        x, level = bd.INTEGRATOR(-1.0, name="x"), bd.CONSTANT(2.0, name="level")
+        bd.connect(level, x)
+        bd.connect(x, bd.EVENT("^", function, name="trip"))
+        out = sim.run(bd, T=1.0)
+        assert out.status == "failed" and "block 'trip' (EVENT), event handler at t = 0.5: " in out.message
+        assert told in out.message

@@ -58,13 +58,32 @@ def handler_of(block: Any) -> Callable[..., None] | None:
 def _call_handler(block: Any, t: float, x: Any, states: Any, simstate: Any = None) -> None:
     """Call the function of an EVENT, with the states if it takes them."""
     given = [block, states, *block.args]
-    try:
-        inspect.signature(block.func).bind(*given, **block.kwargs)
-    except TypeError:
+    if not _takes(block.func, given, block.kwargs):
         del given[1]
-    except ValueError:  # one written in C may show no signature
-        pass
+        if not _takes(block.func, given, block.kwargs):
+            raise BlockError(
+                f"{_place(block.func)} takes other arguments; an EVENT gives it the block, and the states too if it "
+                "has a place for them, as in def f(block, states), and then fargs and fkwargs"
+            )
+    known = set(states)
     block.func(*given, **block.kwargs)
+    unknown = [key for key in states if key not in known]
+    if unknown:
+        raise BlockError(
+            f"{_place(block.func)} wrote states[{unknown[0]!r}], but states are looked up by blocks that have some: "
+            "write into the array of one, as in states[block][:] = 0.0"
+        )
+
+
+def _takes(function: Any, given: list[Any], named: dict[str, Any]) -> bool:
+    """Tell whether a function takes some arguments; one written in C may show no signature."""
+    try:
+        inspect.signature(function).bind(*given, **named)
+    except TypeError:
+        return False
+    except ValueError:
+        pass
+    return True
 
 
 def method_of(block: Any, name: str) -> Callable[..., Any]:

@@ -444,6 +444,8 @@ class Run:
             return
         try:
             handler(t, x, states, self.simstate)
+            if isinstance(block, Block):  # one of the user's may have set numbers
+                check_numbers(self.diagram.bd.blocklist)
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 

@@ -17,7 +17,7 @@ import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.connections import DeMux
 from bdsim.blocks.displays import Scope
-from bdsim.blocks.functions import Gain
+from bdsim.blocks.functions import Gain, Prod
 from bdsim.blocks.sinks import Stop
 from bdsim.exceptions import BlockRuntimeError
 
@@ -478,10 +478,15 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
     early = not getattr(b, "_feedthrough", True) and any(slot.value is None for slot in b._inport_slots)
-    if what == "output" and early:
+    if what == "output" and early and not isinstance(error, BlockError):  # which tells of what it returns
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
+    if isinstance(b, Prod):
+        return (
+            "; PROD multiplies arrays as matrices: element by element do bd.FUNCTION(numpy.multiply, nin=2) and "
+            "numpy.divide so"
+        )
     if isinstance(b, Stop):
         return "; STOP looks at one number or truth: its input, or what its function returns of that"
     if isinstance(b, DeMux):

@@ -10,7 +10,8 @@ from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
 from own_laws import ACROBOT, placed, ways
 from test_compiled import simulation
 
-from cstormpy.errors import UnknownName
+import cstormpy as cs
+from cstormpy.errors import CstormError, UnknownName
 from cstormpy.graph.choices import choose
 from cstormpy.mechanism import library
 
@@ -256,3 +257,34 @@ def test_who_sets_a_number_of_an_own_block_as_a_parameter_is_told_to_set_the_att
         leak.set_param("factor", 3.0)
     with pytest.raises(UnknownName, match=r"parameter 'facto' does not exist"):
         leak.set_param("facto", 3.0)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_an_output_that_reads_inputs_unannounced_gets_none(engine):
+    """It got them behind a source, and else those of another time: a sampled block held nothing, engines differed."""
+
+    class Passing(SampledBlock):
+        def __init__(self, clock, **blockargs):
+            super().__init__(clock, x0=[0.0], nin=1, nout=1, **blockargs)
+
+        def output(self, t, u, x):
+            return [u[0]]
+
+        def next(self, t, u, x):
+            return x
+
+    def wired(**options):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        passing = Passing(bd.clock(1, "s"), name="passing", bd=bd, **options)
+        bd.connect(bd.TIME(), passing)
+        bd.connect(passing, bd.INTEGRATOR(name="total"))
+        return sim, bd
+
+    sim, bd = wired()
+    with pytest.raises(
+        CstormError, match=r"'passing', output at t = 0: output\(\) returned None; .* made with feedthrough=True"
+    ):
+        sim.run(bd, T=3.0)
+    sim, bd = wired(feedthrough=True)
+    assert sim.run(bd, T=3.0).x[-1] == pytest.approx(0.0 + 1.0 + 2.0)

@@ -477,7 +477,7 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
-    early = not getattr(b, "_feedthrough", True) and any(slot.value is None for slot in b._inport_slots)
+    early = b.hasstate and not b._feedthrough and b.nin > 0
     if what == "output" and early and not isinstance(error, BlockError):  # which tells of what it returns
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:

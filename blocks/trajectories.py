@@ -264,9 +264,12 @@ def _declare(block: Any, simstate: Any, begin: float, end: float, inner: Sequenc
     until += SAME_TIME * max(1.0, until)
     for k in range(first, last + 1):
         rounds = [playback.round_begins(k, jump, period) for jump in inner]
-        edges = [playback.round_begins(k, begin, period)] if ends == "repeat" else [begin, end]
-        for when in (*rounds, *edges):
-            if when > 0.0 and is_ahead(simstate, when) and (when <= until or when in rounds or ends == "repeat"):
+        if ends == "repeat":
+            rounds.append(playback.round_begins(k, begin, period))
+        else:
+            rounds += [edge for edge in (begin, end) if edge <= until]
+        for when in rounds:
+            if when > 0.0 and is_ahead(simstate, when):
                 simstate.declare_event(block, when)
 
 

@@ -228,9 +228,13 @@ class Push(_OnLink, FunctionBlock):
         super().start(simstate)
         self.release()
         now = getattr(simstate, "t", None) or 0.0
-        for when in sorted({edge for begin, end, _ in self._pulses for edge in (begin, end)}):
+        for when in self.edges()[0]:
             if when > now:
                 simstate.declare_event(self, when)
+
+    def edges(self) -> tuple[list[float], float]:
+        """Return when its pulses begin and end, which does not come again."""
+        return sorted({edge for begin, end, _ in self._pulses for edge in (begin, end)}), 0.0
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the wrenches on all links."""

@@ -24,6 +24,7 @@ from cstormpy.signals.limits import (
     room_in_level,
     saturated,
 )
+from cstormpy.simulation.wiring import is_sampled
 
 
 class _Zoned(Kinked):
@@ -169,7 +170,7 @@ class Quantizer(Switching, FunctionBlock):
     @property
     def hides(self) -> bool:
         """Whether a derivative of a run cannot see what goes through: where jumps are not located, or are sampled."""
-        return not self._locate or bool(self._bd is not None and self._bd.clocklist)
+        return not self._locate or is_sampled(self)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the nearest level."""

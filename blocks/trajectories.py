@@ -15,7 +15,16 @@ from cstormpy.arguments import one_of, positive, whole_number
 from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, ShapeError, UnknownName, shown, unknown_name
+from cstormpy.errors import (
+    CstormError,
+    FileFormatError,
+    InvalidType,
+    InvalidValue,
+    ShapeError,
+    UnknownName,
+    shown,
+    unknown_name,
+)
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
@@ -123,9 +132,13 @@ class SplineTrajectory(bases.Ported, SourceBlock):
         """Begin a run: tell it when this source jumps."""
         super().start(simstate)
         self.take_up()
-        curve, begin = self._curve, self._from
+        _declare(self, simstate)
+
+    def edges(self) -> tuple[list[float], float]:
+        """Return when it begins, jumps and ends, and after which time it does so again, 0 if it does not."""
+        curve, begin, length = self._curve, self._from, self._curve.duration / self._pace
         kinks = [begin + (knot - curve.t0) / self._pace for knot in _kinks(curve)]
-        _declare(self, simstate, begin, begin + curve.duration / self._pace, kinks, self._ends)
+        return _repeated([begin, *kinks, begin + length], self._ends)
 
     def edge_time(self, t: float) -> Callable[[], float]:
         """Return what reads, from the speed of then, when the jump comes that now comes at a time."""
@@ -216,10 +229,15 @@ class FromData(bases.Ported, SourceBlock):
     def start(self, simstate: Any) -> None:
         """Begin a run: tell it when this source jumps."""
         super().start(simstate)
+        _declare(self, simstate)
+
+    def edges(self) -> tuple[list[float], float]:
+        """Return when it begins, jumps and ends, and after which time it does so again, 0 if it does not."""
         times, values = self._times, self._values
         changes = np.any(np.diff(values.reshape(len(values), -1), axis=0) != 0.0, axis=1)
         jumps = changes if self._between == "previous" else changes & (np.diff(times) == 0.0)
-        _declare(self, simstate, float(times[0]), float(times[-1]), times[1:][jumps].tolist(), self._ends)
+        found = [float(times[0]), *times[1:][jumps].tolist(), float(times[-1])]
+        return _repeated(found, self._ends)
 
     def output(self, t: float, u: list[Any], x: Any) -> list[Any]:
         """Return the signal."""
@@ -248,28 +266,30 @@ def _check_span(begin: float, length: float) -> None:
         raise InvalidValue(f"it begins at {begin:g} s and takes {length:g} s: expected an end that is later and finite")
 
 
-def _declare(block: Any, simstate: Any, begin: float, end: float, inner: Sequence[float], ends: str) -> None:
+def _repeated(edges: list[float], ends: str) -> tuple[list[float], float]:
+    """Return edges, from the beginning to the end, and 0; or those of the first repetition behind 0, and its length."""
+    length = edges[-1] - edges[0]
+    return (sorted({t % length for t in edges[:-1]}), length) if ends == "repeat" else (edges, 0.0)
+
+
+def _declare(block: Any, simstate: Any) -> None:
     """Tell a run when a source jumps: at its ends, at times between them, and so in each repetition.
 
     Where it begins or ends behind the end of a run is left out unless it repeats, as most sources only come to rest
-    there: steppers, which take no jumps, take these.
+    there.
     """
     now, until = getattr(simstate, "t", None) or 0.0, getattr(simstate, "tf", None)
     if until is None:
         return
-    period, first, last = end - begin, 0, 0
-    if ends == "repeat":
-        first, last = math.floor((now - begin) / period), math.ceil((until - begin) / period)
-    refuse_many(block, (last - first + 1) * (len(inner) + 2))
+    (jumps, period), first, last = block.edges(), 0, 0
+    if period:
+        first, last = math.floor(now / period), math.ceil(until / period)
+    refuse_many(block, (last - first + 1) * len(jumps))
     until += SAME_TIME * max(1.0, until)
     for k in range(first, last + 1):
-        rounds = [playback.round_begins(k, jump, period) for jump in inner]
-        if ends == "repeat":
-            rounds.append(playback.round_begins(k, begin, period))
-        else:
-            rounds += [edge for edge in (begin, end) if edge <= until]
-        for when in rounds:
-            if when > 0.0 and is_ahead(simstate, when):
+        for place, jump in enumerate(jumps):
+            when, inner = jump + k * period, 0 < place < len(jumps) - 1
+            if when > 0.0 and is_ahead(simstate, when) and (when <= until or inner or period):
                 simstate.declare_event(block, when)
 
 
@@ -292,6 +312,11 @@ def _curve(given: Any, duration: float | None, degree: int) -> BSpline:
 def _load(path: str | os.PathLike[str]) -> BSpline:
     try:
         return BSpline.load(path)
+    except FileFormatError as error:
+        if os.fsdecode(path).lower().endswith(".json"):
+            raise
+        hint = "cs.BSpline.interpolate(t, q) makes a curve of samples, and FROMDATA plays them"
+        raise FileFormatError(f"{error}; {hint}") from error
     except CstormError:
         raise
     except (OSError, ValueError) as error:
@@ -305,8 +330,13 @@ def _columns(curve: BSpline, joints: Any) -> BSpline:
     columns = []
     for joint in ports.listed_joints(joints):
         if isinstance(joint, str):
-            if curve.names is None or joint not in names:
-                raise unknown_name("joint", joint, curve.names or ())
+            if curve.names is None:
+                raise UnknownName(
+                    f"joint {shown(joint)} does not exist, as the curve names none: joints=[0, 1] takes these, or "
+                    "names=[...] where it is made"
+                )
+            if joint not in names:
+                raise unknown_name("joint", joint, curve.names)
             columns.append(names.index(joint))
         else:
             columns.append(whole_number(joint, "joints", 0, curve.n - 1))

@@ -82,9 +82,13 @@ class Pulse(bases.Ported, SourceBlock):
         first, last = (max(0.0, (t - self.delay) / self.period) for t in (begin, end))
         refuse_many(self, 2.0 * (last - first))
         for k in range(max(0, math.floor(first) - 1), math.ceil(last) + 1):
-            for edge in (self.delay + k * self.period, self.delay + (k + self.width) * self.period):
+            for edge in (edge + k * self.period for edge in self.edges()[0]):
                 if edge > 0.0 and is_ahead(simstate, edge):
                     simstate.declare_event(self, edge)
+
+    def edges(self) -> tuple[list[float], float]:
+        """Return when the first pulse begins and ends, and after which time the next one does."""
+        return [self.delay, self.delay + self.width * self.period], self.period
 
     def edge_time(self, t: float) -> Callable[[], float]:
         """Return what reads, from the numbers of then, when the edge comes that now comes at a time."""

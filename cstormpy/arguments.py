@@ -96,6 +96,17 @@ def flag(value: Any, what: str) -> bool:
     return bool(value)
 
 
+def six_flags(value: Any) -> tuple[bool, ...] | None:
+    """Return which of the six directions of a twist are meant, said by True and False or by 1 and 0; None if neither.
+
+    >>> six_flags([1, 1, 1, 0, 0, 0])
+    (True, True, True, False, False, False)
+    """
+    said = list(value) if isinstance(value, Iterable) else []
+    clear = all((isinstance(one, numbers.Real) or type(one).__name__ == "bool") and one in (0, 1) for one in said)
+    return tuple(bool(one) for one in said) if len(said) == 6 and clear else None
+
+
 def positive(value: Any, what: str) -> float:
     """Return one finite float greater than zero.
 

@@ -384,3 +384,52 @@ def test_a_jump_at_a_small_number_is_no_grazing(size):
     bd.connect(sign, end)
     found = sim.gradient(bd, "end[0]", ["rate.value"], T=0.5, solver="RK4", dt=0.01)
     assert found.gradient[0] * size == pytest.approx(2.0 * 0.222, rel=1e-9) and not found.notes
+
+
+def limited_twice(sim, first, second, source):
+    """Return the integral of what two limits leave of a signal."""
+    bd = sim.blockdiagram()
+    sources = {
+        "sine": lambda: bd.WAVEFORM("sine", freq=0.5, name="given"),
+        "constant": lambda: bd.CONSTANT(0.5, name="given"),
+        "held": lambda: bd.ZOH(bd.clock(0.1, "s"), x0=0.0, name="held"),
+    }
+    given, total = sources[source](), bd.INTEGRATOR(0.0, name="total")
+    if source == "held":
+        bd.connect(bd.CONSTANT(0.5, name="given"), given)
+    limits = {
+        "SATURATION": lambda name, high: bd.SATURATION(low=-1.0, high=high, name=name),
+        "CLIP": lambda name, high: bd.CLIP(-1.0, high, name=name),
+    }
+    a, b = limits[first[0]]("a", first[1]), limits[second[0]]("b", second[1])
+    bd.connect(given, a)
+    bd.connect(a, b)
+    bd.connect(b, total)
+    return bd, f"b.{'high' if second[0] == 'SATURATION' else 'max'}"
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("source", ["sine", "constant", "held"])
+@pytest.mark.parametrize(("first", "second"), [("SATURATION", "SATURATION"), ("CLIP", "CLIP"), ("CLIP", "SATURATION")])
+def test_what_stays_exactly_where_it_bends_is_noted(engine, source, first, second):
+    """A limit behind another of the same number, or of what it gets: more of it changes nothing, less does."""
+    sim = cs.Simulation(engine=engine, progress=False, live=False)
+    bd, name = limited_twice(sim, (first, 0.5), (second, 0.5), source)
+    block, attribute = bd.blocknames["b"], name.partition(".")[2]
+    ends = []
+    for high in (0.5, 0.5 + 1e-5, 0.5 - 1e-5):
+        setattr(block, attribute, high)
+        ends.append(sim.run(bd, T=0.95, **FINE).x[-1, 0])
+    setattr(block, attribute, 0.5)
+    assert abs(ends[1] - ends[0]) / 1e-5 < 1e-4 and (ends[0] - ends[2]) / 1e-5 > 0.6
+    (note,) = sim.gradient(bd, "total", [name, "a." + ("high" if first == "SATURATION" else "max")], T=0.95).notes
+    assert name in note and "stays exactly where it bends" in note
+
+
+@pytest.mark.parametrize("second", [0.499, 0.501])
+def test_limits_that_differ_a_little_have_one_derivative_each(second):
+    sim = cs.Simulation(engine="compiled", progress=False, live=False)
+    bd, name = limited_twice(sim, ("CLIP", 0.5), ("SATURATION", second), "sine")
+    found = sim.gradient(bd, "total", [name, "a.max", "given.freq"], T=0.95)
+    assert found.notes == [] and sorted(found.gradient[:2]) == [0.0, pytest.approx(2.0 / 3.0, abs=0.01)]
+    assert (found.gradient[0] > 0.6) == (second < 0.5)

@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from bdsim.blocks.continuous import Integrator
+from bdsim.blocks.sinks import Event, Stop
 from test_analysis_gradient import by_differences
 
 import cstormpy as cs
@@ -126,6 +128,177 @@ def test_handlers_that_fail_beside_the_event_are_refused_by_name(sim):
 
     with pytest.raises(DiagramError, match=r"states that the event of ground at t = 0\.4515.*not known: .* no value"):
         sim.gradient(ball(sim, only_there)[0], "height[0]", ["gravity.value"], T=0.6, **FINE)
+
+
+def catapult(sim, kind):
+    """Return a ball that the ground throws up the faster the higher it was.
+
+    How high is kept in a list, an attribute of the event, or a state; or how often it was there, which is the same.
+    """
+    bd, seen = sim.blockdiagram(), [3.0]
+    height, speed, peak = (
+        bd.INTEGRATOR(1.0, name="height"),
+        bd.INTEGRATOR(2.0, name="speed"),
+        bd.INTEGRATOR(3.0, name="peak"),
+    )
+
+    def top(block, states):
+        if kind == "list":
+            seen.append(float(states[height][0]))
+        elif kind == "attribute":
+            ground.peak = float(states[height][0])
+        elif kind == "nested":
+            seen.append((block.bd.name, [float(states[height][0])]))
+            seen[0] = np.array([float(states[height][0])])
+        elif kind == "count":
+            seen.append([float(states[height][0])] * len(seen))
+        else:
+            states[peak][:] = states[height]
+
+    def throw(block, states):
+        top = {"list": lambda: seen[-1], "attribute": lambda: ground.peak, "nested": lambda: seen[0][0]}
+        states[speed][:] *= -0.5 * top.get(kind, lambda: len(seen) if kind == "count" else states[peak][0])()
+
+    bd.connect(bd.CONSTANT(-9.81, name="gravity"), speed)
+    bd.connect(bd.CONSTANT(0.0), peak)
+    bd.connect(speed, height, bd.EVENT("v", top, name="top"))
+    ground = bd.EVENT("v", throw, name="ground")
+    ground.peak = 3.0
+    bd.connect(height, ground)
+    bd.connect(peak, bd.NULL())
+    return bd
+
+
+@pytest.mark.parametrize("kind", ["list", "attribute", "nested", "count", "state"])
+def test_what_handlers_remember_outside_of_states_is_noted_to_be_missing(sim, kind):
+    """It was taken to stay as it is, in silence."""
+
+    def high(gravity, speed):
+        peak = 1.0 - speed**2 / (2.0 * gravity)
+        thrown = 0.5 * (2.0 if kind == "count" else peak) * math.sqrt(-2.0 * gravity * peak)
+        rest = 1.0 + (speed + math.sqrt(-2.0 * gravity * peak)) / gravity
+        return thrown * rest + 0.5 * gravity * rest**2
+
+    bd = catapult(sim, kind)
+    found = sim.gradient(bd, "height[0]", ["gravity.value", "speed"], T=1.0, **FINE)
+    assert found.cost == pytest.approx(high(-9.81, 2.0), abs=1e-8)
+    if kind in ("state", "count"):
+        assert found.notes == [] and found.gradient == pytest.approx(slopes_of(high, -9.81, 2.0), abs=1e-7)
+    else:
+        assert len(found.notes) == 1 and "ground: its function goes by numbers that were remembered" in found.notes[0]
+    assert sim.run(bd, T=1.0, **FINE).x[-1, 0] == pytest.approx(found.cost, abs=1e-8), "nothing of it remains"
+
+
+def speeds_of_ball(gravity, restitution, height, T=1.2):
+    """Return the integral of the square of a ball's speed, and when it bounces first and second."""
+    fall = math.sqrt(-2.0 * height / gravity)
+    up = -restitution * gravity * fall
+    second = fall - 2.0 * up / gravity
+    last = restitution * up
+    flights = (0.0, gravity * fall), (up, -up), (last, last + gravity * (T - second))
+    assert second < T < second - 2.0 * last / gravity
+    return np.array([sum(v**3 - u**3 for u, v in flights) / (3.0 * gravity), fall, second])
+
+
+@pytest.mark.parametrize("load", [False, True])
+def test_integrals_over_samples_go_with_the_events_that_states_jump_at(sim, load):
+    """What stood on both sides of an event stayed where it was: the step between them was missing, in silence."""
+    bd, _ = ball(sim)
+    if load:  # whose number the handler sets
+
+        def bounce(block, states):
+            states[bd["speed"]][:] *= -bd["left"].value
+            bd["spare"].K = 3.0
+
+        bd.connect(bd["left"], bd.GAIN(2.0, name="spare"))
+        bd.connect(bd["spare"], bd.NULL())
+        bd["ground"].func = bounce
+
+    def cost(out):
+        return np.array([np.trapezoid(out.x[:, 1] ** 2, out.t), *(t for t, _ in out.events)])
+
+    found = sim.gradient(bd, cost, ["gravity.value", "left.value", "height"], T=1.2, max_step=1e-3, **FINE)
+    # trapezoids err by h² g² T / 6
+    assert found.cost == pytest.approx(speeds_of_ball(-9.81, 0.7, 1.0), abs=1.1 * 1e-6 * 9.81**2 * 1.2 / 6.0)
+    wanted = np.array(slopes_of(speeds_of_ball, -9.81, 0.7, 1.0)).T
+    np.testing.assert_allclose(found.gradient[1:], wanted[1:], atol=1e-8)
+    np.testing.assert_allclose(found.gradient[0], wanted[0], atol=2e-5)
+    speed = sim.gradient(bd, lambda out: np.trapezoid(out.x[:, 1], out.t), ["left.value", "height"], T=1.2, **FINE)
+    ends = sim.gradient(bd, "height[0]", ["left.value", "height"], T=1.2, **FINE)
+    np.testing.assert_allclose(speed.gradient, ends.gradient - [0.0, 1.0], atol=1e-8)
+
+
+def test_samples_of_a_grid_stay_where_an_event_is_at_one(sim):
+    bd = sim.blockdiagram()
+    x, seen = bd.INTEGRATOR(-0.5, name="x"), bd.INTEGRATOR(0.0, name="seen")
+    bd.connect(bd.CONSTANT(1.0, name="rate"), x)
+    bd.connect(bd.CONSTANT(0.0), seen)
+    bd.connect(seen, bd.NULL())
+    bd.connect(x, bd.EVENT("^", lambda block, states: states[seen].fill(1.0)))
+    found = sim.gradient(bd, lambda out: out.x[:, 0].sum(), ["x"], T=1.0, dt=0.25, **FINE)
+    assert found.gradient == pytest.approx([5.0], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("engine", "switch"),
+    [
+        ("interpreted", lambda bd: bd.COMPARE(">", 0.5, name="switch")),
+        ("compiled", lambda bd: bd.COMPARE(">", 0.5, name="switch")),
+        ("compiled", lambda bd: bd.RELAY(0.5, 0.2, name="switch")),
+        ("compiled", lambda bd: bd.FUNCTION(lambda x: np.where(x > 0.5, 1.0, 0.0), name="switch")),
+    ],
+)
+def test_integrals_over_samples_of_signals_that_jump_go_with_the_jump(engine, switch):
+    """The slope was zero, in silence."""
+    sim = cs.Simulation(engine=engine)
+    bd = sim.blockdiagram()
+    x, on = bd.INTEGRATOR(0.0, name="x"), switch(bd)
+    bd.connect(bd.CONSTANT(1.0, name="rate"), x)
+    bd.connect(x, on)
+    bd.connect(on, bd.INTEGRATOR(0.0))
+
+    def cost(out):
+        return np.trapezoid(out.signal("switch").ravel(), out.t)
+
+    found = sim.gradient(bd, cost, ["x", "rate.value"], T=1.0, watch=["switch"])
+    assert found.cost == pytest.approx(0.5, abs=1e-9) and found.notes == []
+    assert found.gradient == pytest.approx([1.0, 0.5], abs=1e-9)
+
+
+class Ground(Event):
+    """An EVENT of one's own, with a number of its own."""
+
+    def __init__(self, falls, restitution=0.7, **blockargs):
+        super().__init__("v", self.bounce, **blockargs)
+        self.falls, self.restitution = falls, restitution
+
+    def bounce(self, block, states):
+        states[self.falls][:] *= -self.restitution
+
+
+def test_an_event_of_a_class_of_ones_own_is_followed(sim):
+    """It was refused, as were a STOP and an INTEGRATOR with limits of such classes."""
+    bd = sim.blockdiagram()
+    height, speed = bd.INTEGRATOR(x0=1.0, name="height"), bd.INTEGRATOR(x0=0.0, name="speed")
+    bd.connect(bd.CONSTANT(-9.81, name="gravity"), speed)
+    bd.connect(speed, height)
+    bd.connect(height, Ground(speed, bd=bd, name="ground"))
+    found = sim.gradient(bd, "height[0]", ["gravity.value", "ground.restitution", "height", "speed"], T=1.2, **FINE)
+    wanted = slopes_of(lambda *values: height_of_ball(1.2, *values), -9.81, 0.7, 1.0, 0.0)
+    assert found.gradient == pytest.approx(wanted, abs=1e-8) and found.notes == []
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_limits_and_stops_of_classes_of_ones_own_are_followed(sim, own):
+    kinds = [type(kind.__name__, (kind,), {}) if own else kind for kind in (Integrator, Stop)]
+    bd = sim.blockdiagram()
+    given, after = bd.CONSTANT(1.0, name="given"), bd.INTEGRATOR(0.0, name="after")
+    limited = kinds[0](0.0, max=0.5, bd=bd, name="limited")
+    bd.connect(given, limited)
+    bd.connect(limited, after)
+    bd.connect(after, kinds[1](lambda y: y > 0.2, bd=bd, name="stop"))
+    found = sim.gradient(bd, lambda out: out.t[-1], ["given.value"], T=1.0, **FINE)
+    assert found.cost == pytest.approx(0.65, abs=1e-9) and found.gradient[0] == pytest.approx(-0.25, abs=1e-8)
 
 
 def filled(sim, changed):

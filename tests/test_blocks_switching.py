@@ -484,5 +484,8 @@ def test_gradients_note_a_quantizer_that_hides_what_goes_through_it(locate, samp
         bd.connect(hold, gain)
     else:
         bd.connect(encoder, gain)
+    elsewhere = bd.ZOH(bd.clock(100, "Hz"), x0=1.0)  # which samples what is behind a state, or beside
+    bd.connect(x, elsewhere)
+    bd.connect(elsewhere, bd.NULL())
     notes = sim.gradient(bd, "x", ["gain.K"], T=0.52).notes
     assert any("quantizer" in note and "flat between its levels" in note for note in notes) == told

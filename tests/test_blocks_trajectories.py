@@ -10,8 +10,10 @@ import pytest
 from bdsim.run_sim import BDSimState
 from simulations import ours, plain
 
+import cstormpy as cs
 from cstormpy.blocks.trajectories import FromData, SplineTrajectory
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.reporting import notice_once
 from cstormpy.trajectory import BSpline
 
 POINTS = [[0.0, 1.0], [0.5, 1.0], [2.0, -1.0], [1.0, 0.0], [1.5, 0.5]]
@@ -180,6 +182,11 @@ def test_the_end_of_the_run_may_be_that_of_the_motion():
         ({"curve": POINTS, "duration": 1.0, "degree": 9}, InvalidValue, "."),
         ({"curve": POINTS, "duration": 1.0, "degree": 1.5}, InvalidType, "degree"),
         ({"joints": ["elbow"]}, UnknownName, "elbow"),
+        (
+            {"curve": POINTS, "duration": 1.0, "joints": ["hip"]},
+            UnknownName,
+            r"'hip' does not exist, as the curve names none: joints=\[0, 1\] takes these",
+        ),
         ({"joints": [2]}, InvalidValue, "joints"),
         ({"joints": [0, 0]}, InvalidValue, "twice"),
         ({"joints": {}}, InvalidType, "joints"),
@@ -193,6 +200,14 @@ def test_the_end_of_the_run_may_be_that_of_the_motion():
 def test_wrong_arguments_of_splinetrajectory(arguments, error, says):
     with pytest.raises(error, match=says):
         SplineTrajectory(**{"curve": CURVE, **arguments})
+
+
+def test_a_table_of_samples_is_no_curve(tmp_path):
+    (tmp_path / "log.csv").write_text("t,hip\n0,1\n1,2\n")
+    with pytest.raises(
+        FileFormatError, match=r"log\.csv: .*; cs\.BSpline\.interpolate\(t, q\) makes a curve of samples"
+    ):
+        SplineTrajectory(tmp_path / "log.csv")
 
 
 # ---------------------------------------------------------------- FROMDATA
@@ -381,3 +396,26 @@ def test_what_can_not_be_played_from_a_run_is_named():
 def test_wrong_arguments_of_fromdata(arguments, error, says):
     with pytest.raises(error, match=says):
         FromData(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("q0", "qd0", "joints"),
+    [([0.2, 0.5], [0.1, -1.0], []), ([0.2, 0.0], [0.1, -1.0], ["elbow"]), ([0.0, 0.5], [0.0, 0.0], ["elbow"])],
+)
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_joint_that_is_led_beside_the_motion_is_told(q0, qd0, joints, engine, caplog):
+    """It went on beside the motion, by as much as it began beside it, in silence."""
+    notice_once.cache_clear()
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    t = np.linspace(0.0, 1.0, 30)[:, None]
+    motion = bd.SPLINETRAJECTORY(cs.BSpline.interpolate(t[:, 0], 0.5 - t + t**3), name="motion")
+    plant = bd.HYBRIDDYNAMICS("acrobot", active=["elbow"], q0=q0, qd0=qd0, name="plant")
+    bd.connect(motion.qdd, plant.acc)
+    for _ in range(2):
+        out = sim.run(bd, T=0.5, rtol=1e-9, watch=["motion"])
+    beside = abs(out.x[-1, 1] - out.signal("motion.q")[-1, 0])
+    assert (beside > 0.1) == bool(joints) and caplog.text.count("stays beside that motion") == len(joints)
+    assert all(f"joint {name!r} begins at {q0[1]:g}" in caplog.text for name in joints)
+    assert sim.run(bd, T=0.5, start=out).status == "finished"
+    assert "begins at 0.2" not in caplog.text, "of the one that is not led"

@@ -271,7 +271,15 @@ def test_a_loop_that_is_over_constrained_is_said_with_its_links_and_rank(caplog)
     assert len(independent_rows(mech)) == 2
     (said,) = [text for text in caplog.messages if "over-constrained" in text]
     assert said.startswith("loop spare: rotation x: over-constrained between 'rocker_rod' and 'coupler_rod'")
-    assert "rotation x, spare: rotation y, spare: z follow" in said and "rank 2 of 5" in said
+    assert "rotation x, spare: rotation y, spare: z follow from" in said and "rank 2 of 5" in said
+
+
+def test_one_constraint_too_many_is_said_as_one(caplog):
+    plain = state("four_bar")[0]
+    twice = cs.Loop("rocker_rod", "coupler_rod", (0.5, 0, 0), (0.8, 0, 0), (0, 0, 0, 1, 1, 1), name="twice")
+    assert len(independent_rows(plain.replace(loops=[twice]))) == 2
+    (said,) = [text for text in caplog.messages if "over-constrained" in text]
+    assert ": it follows from the other constraints (rank 2 of 3)" in said
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import zipfile
 
 import numpy as np
 import pytest
+from bdsim.blocks.sources import Step
 from bdsim.components import FunctionBlock
 
 import cstormpy as cs
@@ -256,14 +257,44 @@ def test_a_source_that_jumps_may_be_given_from_outside(tmp_path):
     """The message said to make it an input, where it was refused again."""
     sim = simulation()
 
+    class Push(Step):
+        """A source of a user."""
+
     def pushed():
         bd = sim.blockdiagram()
-        bd.connect(bd.STEP(T=0.5, name="push"), bd.INTEGRATOR(name="x"))
+        bd.connect(Push(T=0.5, name="push", bd=bd), bd.INTEGRATOR(name="x"))
         return bd
 
     with pytest.raises(cs.DiagramError, match=r"block 'push' declares when it jumps.*inputs=\['push'\]"):
         sim.to_fmu(pushed(), tmp_path / "it.fmu", [], ["x"], binary=False)
     assert sim.to_fmu(pushed(), tmp_path / "it.fmu", ["push"], ["x"], binary=False).exists()
+
+
+@pytest.mark.parametrize("solver", ["RK4", "RK45"])
+@pytest.mark.parametrize("sampled", [False, True])
+def test_steps_end_where_sources_jump(tmp_path, solver, sampled):
+    """Once, and over and over; such a diagram was refused."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    step, pulse = bd.STEP(T=0.53, name="step"), bd.PULSE(period=0.41, width=0.3, delay=0.17, name="pulse")
+    total, x, twice = bd.SUM("++-"), bd.INTEGRATOR(name="x"), bd.GAIN(2.0)
+    bd.connect(step, total[0])
+    if sampled:
+        bd.connect(pulse, held := bd.ZOH(bd.clock(7, "Hz"), name="held"))
+        bd.connect(held, total[1])
+    else:
+        bd.connect(pulse, total[1])
+    bd.connect(x, twice)
+    bd.connect(twice, total[2])
+    bd.connect(total, x)
+    options = {"solver": solver, "step": 0.01, "rtol": 1e-9, "atol": 1e-11}
+    unit = sim.to_fmu(bd, tmp_path / "edges.fmu", [], ["x"], ["step.on"], **options)
+    assert validate_fmu(str(unit)) == []
+    found = fmpy.simulate_fmu(str(unit), stop_time=2.0, output_interval=0.08)
+    out = sim.run(bd, T=2.0, rtol=1e-11, atol=1e-13)
+    assert abs(found["x[0]"][-1] - out.x[-1, 0]) < 1e-9  # 1e-3 where stages are beyond an edge
+    with pytest.raises(cs.InvalidValue, match="one says when a source jumps, which is fixed"):
+        sim.to_fmu(bd, tmp_path / "edges.fmu", [], ["x"], ["step.T"], **options)
 
 
 class Cubic(FunctionBlock):

@@ -273,6 +273,18 @@ def test_a_reward_of_all_together_is_refused(count, given, message):
         env.step(np.ones((count or 1, 1))[slice(None) if count else 0])
 
 
+def test_a_reset_takes_states_by_their_names():
+    for count in (None, 2):
+        env = own(num_envs=count) if count else own()
+        plain, x = env.reset()[0], env.unwrapped.stepper.x
+        name = env.unwrapped.stepper.states[0]
+        env.reset(options={"x": {name: 0.3}})
+        found = env.unwrapped.stepper.x
+        assert (found[..., 0] == 0.3).all() and (found[..., 1:] == x[..., 1:]).all() and plain.shape
+        with pytest.raises(CstormError, match="reset: x"):
+            env.reset(options={"x": {"nobody": 0.3}})
+
+
 def test_plain_numbers_and_noise_are_rewards_of_all():
     """What a task gives without looking at its outputs needs no row for each."""
     rng = np.random.default_rng(0)

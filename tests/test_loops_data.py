@@ -75,12 +75,17 @@ def test_a_format_without_loops_says_so(write):
         write(cs.Mechanism(links(), loops=[pin()]))
 
 
+def test_directions_are_said_by_truth_or_by_0_and_1():
+    assert pin([0, 0, 0, 1, 1, 1]) == pin("position") == pin(np.array([0.0, 0, 0, 1, 1, 1]))
+
+
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
         (lambda: cs.Loop("rocker", "rocker"), cs.InvalidValue, "both ends are on the same link"),
         (lambda: pin("plane"), cs.UnknownName, "did you mean 'planar'"),
         (lambda: pin((True,) * 5), cs.InvalidValue, "six True or False"),
+        (lambda: pin((0, 0, 2, 1, 1, 0)), cs.InvalidValue, "six True or False"),
         (lambda: pin([False] * 6), cs.InvalidValue, "none is closed"),
         (lambda: pin(7), cs.InvalidType, "six True or False"),
         (lambda: cs.Loop("a", "b", np.ones((4, 4))), cs.InvalidValue, "loop 'a - b': pose_a: is not a rigid"),

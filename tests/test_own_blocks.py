@@ -288,3 +288,39 @@ def test_an_output_that_reads_inputs_unannounced_gets_none(engine):
         sim.run(bd, T=3.0)
     sim, bd = wired(feedthrough=True)
     assert sim.run(bd, T=3.0).x[-1] == pytest.approx(0.0 + 1.0 + 2.0)
+
+
+@pytest.mark.parametrize(("first", "ops"), [([1.0, 2.0], "*/"), (2.0, "**")])
+def test_a_product_of_vectors_says_what_multiplies_them_number_by_number(first, ops):
+    """It ended in NumPy's words about matrices; two vectors alike are their inner product, as bdsim has it."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    product = bd.PROD(ops, name="product")
+    bd.connect(bd.CONSTANT(first), product[0])
+    bd.connect(bd.CONSTANT([3.0, 4.0]), product[1])
+    bd.connect(product, bd.NULL())
+    with pytest.raises(CstormError, match=r"element by element do bd.FUNCTION\(numpy.multiply, nin=2\)"):
+        sim.run(bd, T=0.1)
+
+
+def test_an_output_of_another_kind_is_told_without_another_remedy():
+    """That its inputs are not there yet was told too, though it reads none."""
+
+    class Plain(ContinuousBlock):
+        def __init__(self, **blockargs):
+            super().__init__(nin=1, nout=1, nstates=1, **blockargs)
+            self._x0 = np.zeros(1)
+
+        def output(self, t, u, x):
+            return x
+
+        def deriv(self, t, u, x):
+            return -x
+
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), plain := Plain(bd=bd, name="plain"))
+    bd.connect(plain, bd.NULL())
+    with pytest.raises(CstormError, match="must return a list of 1 value") as caught:
+        sim.run(bd, T=0.1)
+    assert "feedthrough" not in str(caught.value)

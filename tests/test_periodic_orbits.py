@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
 from scipy.linalg import expm
-from scipy.optimize import brentq
 
 import cstormpy as cs
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, UnknownName
@@ -338,6 +337,96 @@ def test_states_that_add_up_or_go_where_they_will_need_not_come_back():
     np.testing.assert_allclose(again.x[-1, 1:4], orbit.out.x[-1, 1:4], atol=1e-7)
 
 
+def juggled(sim, restitution, push, wind=0.0):
+    """Return a ball that a racket throws up again, and of which a clock counts the time since then."""
+    bd = sim.blockdiagram()
+    height, speed, since = bd.INTEGRATOR(0.8, name="height"), bd.INTEGRATOR(0.0, name="speed"), bd.INTEGRATOR(0.4)
+
+    def strike(block, states):
+        states[speed][:] = push + wind * states[since][0] - restitution * states[speed][0]
+        states[since][:] = 0.0
+
+    bd.connect(bd.CONSTANT(-9.81), speed)
+    bd.connect(speed, height)
+    bd.connect(bd.CONSTANT(1.0), since)
+    bd.connect(since, bd.NULL())
+    bd.connect(height, bd.EVENT("v", strike, name="racket"))
+    return bd
+
+
+@pytest.mark.parametrize("given", [{"period": 0.85}, {"settle": 20.0}])
+def test_states_at_which_only_handlers_look_come_back(given):
+    """A height, and a time, on which no rate depends, were taken to only add up."""
+    sim, e, push, wind = simulation(), 0.6, 1.5, 0.2
+    orbit = sim.periodic_orbit(juggled(sim, e, push, wind), **given)
+    speed = push / (1.0 - e - 2.0 * wind / 9.81)
+    assert orbit.stable and orbit.period == pytest.approx(2.0 * speed / 9.81, abs=1e-9)
+    np.testing.assert_allclose(orbit.multipliers, [e + 2.0 * wind / 9.81, 0.0], atol=1e-8)
+    elastic = sim.periodic_orbit(juggled(sim, 1.0, 0.0), 0.85)
+    assert str(elastic).startswith("a periodic orbit, neutrally stable") and not elastic.stable
+    lost = sim.periodic_orbit(juggled(sim, 0.6, 0.0), 0.85)
+    assert not lost.success and "begin nearer to one" in lost.message
+
+
+def test_runs_on_a_springy_leg_keep_their_energy():
+    """Of the two multipliers 1 one was 0.99992, and the orbit called stable: eigenvalues move by roots of errors."""
+    sim = simulation()
+    bd, rest, angle = sim.blockdiagram(), 1.0, math.radians(66.0)
+    legs = [cs.Link("x", joint=cs.Prismatic((1, 0, 0))), cs.Link("y", "x", cs.Prismatic((0, 1, 0)), mass=80.0)]
+    body = bd.HYBRIDDYNAMICS(cs.Mechanism(legs), q0=[0.0, 1.0], qd0=[5.0, 0.0], name="body")
+    foot = bd.INTEGRATOR([0.0, 0.0], name="foot")  # where it stands, and whether it does
+
+    def force(q, foot):
+        leg = np.array([q[0] - foot[0], q[1]])
+        length = np.sqrt(leg @ leg)
+        return foot[1] * 20e3 * (rest - length) / length * leg
+
+    def come_down(block, states):
+        states[foot][:] = states[body][0] + rest * math.cos(angle), 1.0
+
+    def lift(block, states):
+        states[foot][1] = 0.0
+
+    looks = {
+        force: body.tau,
+        lambda q, foot: np.where(foot[1] > 0.5, -1.0, q[1] - rest * math.sin(angle)): bd.EVENT("v", come_down),
+        lambda q, foot: np.where(foot[1] > 0.5, np.hypot(q[0] - foot[0], q[1]) - rest, 1.0): bd.EVENT("^", lift),
+    }
+    bd.connect(bd.CONSTANT([0.0, 0.0]), foot)
+    for function, end in looks.items():
+        of_both = bd.FUNCTION(function, nin=2)
+        bd.connect(body.q, of_both[0])
+        bd.connect(foot, of_both[1])
+        bd.connect(of_both, end)
+    orbit = sim.periodic_orbit(bd, 0.65, advance={"body.x.q": None, "foot": None})
+    assert orbit.success and not orbit.stable and "neutrally stable" in str(orbit)
+
+    def apex(height, energy):
+        """Return the next apex by SciPy."""
+        fall = math.sqrt(2.0 * 9.81 * (height - rest * math.sin(angle)))
+        speed = math.sqrt(2.0 * (energy - 9.81 * height))
+
+        def rates(t, s):
+            length = math.hypot(s[0], s[1])
+            pull = 250.0 * (rest - length) / length
+            return [s[2], s[3], pull * s[0], pull * s[1] - 9.81]
+
+        def extended(t, s):
+            return math.hypot(s[0], s[1]) - rest
+
+        extended.terminal, extended.direction = True, 1.0
+        begin = [-rest * math.cos(angle), rest * math.sin(angle), speed, -fall]
+        end = solve_ivp(rates, (0.0, 1.0), begin, "DOP853", events=extended, rtol=1e-12, atol=1e-13).y[:, -1]
+        return end[1] + end[3] ** 2 / 19.62
+
+    fast = orbit.x
+    energy = 0.5 * (fast[2] ** 2 + fast[3] ** 2) + 9.81 * fast[1]
+    highest = fast[1] + fast[3] ** 2 / 19.62
+    assert apex(highest, energy) == pytest.approx(highest, abs=1e-8)
+    slope = (apex(highest + 1e-5, energy) - apex(highest - 1e-5, energy)) / 2e-5
+    np.testing.assert_allclose(orbit.multipliers, [1.0, slope], atol=1e-6)
+
+
 def test_functions_that_only_python_can_ask_are_not_taken_to_depend_on_time():
     sim = simulation()
     bd = oscillator(sim, lambda x, v: (1.0 - float(str(float(x))) ** 2) * v - x)
@@ -493,45 +582,3 @@ def test_an_orbit_is_drawn_beside_its_multipliers():
     assert orbit.plot("x:x_0", "total").axes[0].get_ylabel() == "total"
     swinging = sim.periodic_orbit(pendulum(sim, q0=1.0 - math.pi / 2)[0], 1.8)
     assert swinging.plot().axes[0].get_ylabel() == "plant.joint1.qd [rad/s]"
-
-
-def converter(sim, R, duty, L=100e-6, C=100e-6, period=2e-5):
-    """Return a buck converter from 24 V whose current rests at zero in each round, as its diode blocks."""
-    bd = sim.blockdiagram()
-    current, voltage = bd.INTEGRATOR(0.0, min=0.0, name="current"), bd.INTEGRATOR(10.0, name="voltage")
-    switch, across, surplus = bd.PULSE(24.0, period, duty), bd.SUM("+-"), bd.SUM("+-")
-    bd.connect(switch, across[0])
-    bd.connect(voltage, across[1], load := bd.GAIN(1.0 / R))
-    bd.connect(across, by_L := bd.GAIN(1.0 / L))
-    bd.connect(by_L, current)
-    bd.connect(current, surplus[0])
-    bd.connect(load, surplus[1])
-    bd.connect(surplus, by_C := bd.GAIN(1.0 / C))
-    bd.connect(by_C, voltage)
-    return bd
-
-
-def test_a_state_that_rests_at_its_limit_in_each_round(caplog):
-    """It came out beyond its limit by a rounding, of which each run that begins there told."""
-    R, L, C, duty, period = 50.0, 100e-6, 100e-6, 0.3, 2e-5
-
-    def flow(on, t, current, voltage):
-        rates = np.array([[0.0, -1.0 / L, on * 24.0 / L], [1.0 / C, -1.0 / (R * C), 0.0], [0.0, 0.0, 0.0]])
-        return (expm(rates * t) @ [current, voltage, 1.0])[:2]
-
-    def after(voltage):
-        top = flow(1.0, duty * period, 0.0, voltage)
-        empty = brentq(lambda t: flow(0.0, t, *top)[0], 1e-9, (1.0 - duty) * period, xtol=1e-16)
-        rest = (1.0 - duty) * period - empty
-        return flow(0.0, empty, *top)[1] * math.exp(-rest / (R * C))
-
-    voltage = brentq(lambda v: after(v) - v, 8.0, 20.0, xtol=1e-12)
-    slope = (after(voltage + 1e-3) - after(voltage - 1e-3)) / 2e-3
-    sim = simulation()
-    bd = converter(sim, R, duty)
-    with caplog.at_level("INFO", logger="cstormpy"):
-        orbit = sim.periodic_orbit(bd, period, settle=1e-2)
-        sim.run(bd, T=period, start=orbit.out)
-    assert orbit.success and 0.0 <= orbit.x[0] < 1e-12 and not caplog.records
-    assert orbit.x[1] == pytest.approx(voltage, rel=1e-8)
-    assert orbit.multipliers.real == pytest.approx([slope, 0.0], abs=1e-6)

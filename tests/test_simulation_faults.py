@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -522,56 +523,64 @@ def test_what_the_function_of_an_event_gets_wrong_is_told(engine):
     def misspelt(block):
         level.vlaue = 0.0
 
-    def by_name(block, states):
-        states["x"] = 0.0
-
-    def without_block():
-        pass
-
-    for function, told in (
-        (misspelt, "block 'level' (CONSTANT): attribute 'vlaue' does not exist; did you mean 'value'?"),
-        (by_name, ") wrote states['x'], but states are looked up by blocks"),
-        (without_block, "takes other arguments; an EVENT gives it the block, and the states too"),
-    ):
-        sim = cs.Simulation(engine=engine, live=False, progress=False)
-        bd = sim.blockdiagram()
-        x, level = bd.INTEGRATOR(-1.0, name="x"), bd.CONSTANT(2.0, name="level")
-        bd.connect(level, x)
-        bd.connect(x, bd.EVENT("^", function, name="trip"))
-        out = sim.run(bd, T=1.0)
-        assert out.status == "failed" and "block 'trip' (EVENT), event handler at t = 0.5: " in out.message
-        assert told in out.message
-
-
-@pytest.mark.parametrize(("first", "ops"), [([1.0, 2.0], "*/"), (2.0, "**")])
-def test_a_product_of_vectors_says_what_multiplies_them_number_by_number(sim, first, ops):
-    """It ended in NumPy's words about matrices; two vectors alike are their inner product, as bdsim has it."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
     bd = sim.blockdiagram()
-    product = bd.PROD(ops, name="product")
-    bd.connect(bd.CONSTANT(first), product[0])
-    bd.connect(bd.CONSTANT([3.0, 4.0]), product[1])
-    bd.connect(product, bd.NULL())
-    with pytest.raises(CstormError, match=r"element by element do bd.FUNCTION\(numpy.multiply, nin=2\)"):
-        sim.run(bd, T=0.1)
+    x, level = bd.INTEGRATOR(-1.0, name="x"), bd.CONSTANT(2.0, name="level")
+    bd.connect(level, x)
+    bd.connect(x, bd.EVENT("^", misspelt, name="trip"))
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and "block 'trip' (EVENT), event handler at t = 0.5: " in out.message
+    assert "attribute 'vlaue' does not exist; did you mean 'value'?" in out.message
 
 
-def test_an_output_of_another_kind_is_told_without_another_remedy(sim):
-    """That its inputs are not there yet was told too, though it reads none."""
-
-    class Plain(ContinuousBlock):
-        def __init__(self, **blockargs):
-            super().__init__(nin=1, nout=1, nstates=1, **blockargs)
-            self._x0 = np.zeros(1)
-
-        def output(self, t, u, x):
-            return x
-
-        def deriv(self, t, u, x):
-            return -x
-
+@pytest.mark.parametrize(
+    ("handler", "said"),
+    [
+        (
+            lambda t, block, states: None,
+            r"\(line \d+ of .*\) cannot be called as f\(block, states\): missing a required",
+        ),
+        (lambda: None, r"cannot be called as f\(block, states\): too many"),
+        (lambda block, states: -0.5 * states[block.bd["level"]], r"returned .*, which changes nothing; write into the"),
+        (lambda block, states: states[1], "not by numbers"),
+        (lambda block, states: states[block], r"block 'event' has no states"),
+        (
+            lambda block, states: states.update(level=np.zeros(1)),
+            r"set states\['level'\], but .* the name of one: states\[bd\['level'\]\]",
+        ),
+        (
+            lambda block, states: states.update({1: 0.0}),
+            r"set states\[1\], but states are those of blocks; states\[block\]",
+        ),
+        (lambda block, states: states.clear(), "took away the states of block 'level'"),
+        (lambda block, states: states.update({block.bd["level"]: np.array([1j])}), "which are real numbers"),
+        (
+            lambda block, states: states[block.bd["level"]].fill(math.nan),
+            r"it left \[nan\] in the states of block 'level'",
+        ),
+    ],
+)
+def test_slips_of_handlers_are_told(sim, handler, said):
+    """States that a handler returned were dropped in silence, and an argument too many was counted as two."""
     bd = sim.blockdiagram()
-    bd.connect(bd.CONSTANT(1.0), plain := Plain(bd=bd, name="plain"))
-    bd.connect(plain, bd.NULL())
-    with pytest.raises(CstormError, match="must return a list of 1 value") as caught:
-        sim.run(bd, T=0.1)
-    assert "feedthrough" not in str(caught.value)
+    level = bd.INTEGRATOR(-0.1, name="level")
+    bd.connect(bd.CONSTANT(1.0), level)
+    bd.connect(level, bd.EVENT("^", handler, name="event"))
+    out = sim.run(bd, T=0.2)
+    assert out.status == "failed" and re.search(rf"block 'event', event handler .*{said}", out.message)
+
+
+def test_a_handler_may_return_what_it_wrote_into(sim):
+    bd = sim.blockdiagram()
+    level = bd.INTEGRATOR(-0.1, name="level")
+    bd.connect(bd.CONSTANT(1.0), level)
+    bd.connect(level, bd.EVENT("^", lambda block, states: states[level].__isub__(0.05), name="event"))
+    assert sim.run(bd, T=0.17).x[-1, 0] == pytest.approx(-0.03, abs=1e-9)
+
+
+def test_an_event_of_several_numbers_is_named(sim):
+    bd = sim.blockdiagram()
+    bd.connect(bd.INTEGRATOR([0.0, 1.0], name="both"), bd.EVENT("^", lambda block: None, name="event"))
+    bd.connect(bd.CONSTANT([1.0, 1.0]), bd["both"])
+    with pytest.raises(cs.BlockError, match=r"block 'event', condition .* scalar.*bd\.INDEX\(\[0\]\) takes one"):
+        sim.run(bd, T=0.2)

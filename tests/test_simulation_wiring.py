@@ -411,6 +411,7 @@ def test_every_method_of_bdsim_is_there(sim):
     for name in names:
         assert callable(getattr(ours, name))
     assert "gain" in ours.GAIN.__doc__.lower()
+    assert "func(block, states, *fargs" in ours.EVENT.__doc__, "bdsim tells of no states"
 
 
 def test_an_unknown_block_suggests_a_name(sim):

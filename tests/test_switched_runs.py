@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from bdsim.components import TimeQ
 from scipy.linalg import expm
+from scipy.optimize import brentq
 
 import cstormpy as cs
 from cstormpy.simulation.compiled import compiled_run
@@ -84,3 +87,45 @@ def test_steps_do_not_depend_on_how_much_is_handed_over(monkeypatch, room, clock
     np.testing.assert_allclose(plain.t, compiled.t, rtol=1e-9)
     np.testing.assert_array_equal(plain.signal("switch"), compiled.signal("switch"))
     np.testing.assert_allclose(plain.x, compiled.x, atol=1e-8)
+
+
+def discontinuous(sim, R, duty, L=100e-6, C=100e-6, period=2e-5):
+    """Return a buck converter from 24 V whose current rests at zero in each round, as its diode blocks."""
+    bd = sim.blockdiagram()
+    current, voltage = bd.INTEGRATOR(0.0, min=0.0, name="current"), bd.INTEGRATOR(10.0, name="voltage")
+    switch, across, surplus = bd.PULSE(24.0, period, duty), bd.SUM("+-"), bd.SUM("+-")
+    bd.connect(switch, across[0])
+    bd.connect(voltage, across[1], load := bd.GAIN(1.0 / R))
+    bd.connect(across, by_L := bd.GAIN(1.0 / L))
+    bd.connect(by_L, current)
+    bd.connect(current, surplus[0])
+    bd.connect(load, surplus[1])
+    bd.connect(surplus, by_C := bd.GAIN(1.0 / C))
+    bd.connect(by_C, voltage)
+    return bd
+
+
+def test_a_state_that_rests_at_its_limit_in_each_round(caplog):
+    """It came out beyond its limit by a rounding, of which each run that begins there told."""
+    R, L, C, duty, period = 50.0, 100e-6, 100e-6, 0.3, 2e-5
+
+    def flow(on, t, current, voltage):
+        rates = np.array([[0.0, -1.0 / L, on * 24.0 / L], [1.0 / C, -1.0 / (R * C), 0.0], [0.0, 0.0, 0.0]])
+        return (expm(rates * t) @ [current, voltage, 1.0])[:2]
+
+    def after(voltage):
+        top = flow(1.0, duty * period, 0.0, voltage)
+        empty = brentq(lambda t: flow(0.0, t, *top)[0], 1e-9, (1.0 - duty) * period, xtol=1e-16)
+        rest = (1.0 - duty) * period - empty
+        return flow(0.0, empty, *top)[1] * math.exp(-rest / (R * C))
+
+    voltage = brentq(lambda v: after(v) - v, 8.0, 20.0, xtol=1e-12)
+    slope = (after(voltage + 1e-3) - after(voltage - 1e-3)) / 2e-3
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = discontinuous(sim, R, duty)
+    with caplog.at_level("INFO", logger="cstormpy"):
+        orbit = sim.periodic_orbit(bd, period, settle=1e-2)
+        sim.run(bd, T=period, start=orbit.out)
+    assert orbit.success and 0.0 <= orbit.x[0] < 1e-12 and not caplog.records
+    assert orbit.x[1] == pytest.approx(voltage, rel=1e-8)
+    assert orbit.multipliers.real == pytest.approx([slope, 0.0], abs=1e-6)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cstormpy import checks, lie
-from cstormpy.arguments import flag, option
-from cstormpy.arrays import Array, as_floats, real_array
+from cstormpy.arguments import flag, option, six_flags
+from cstormpy.arrays import Array, real_array
 from cstormpy.dynamics.checked_arguments import link_index, read_samples
 from cstormpy.dynamics.largest_angles import LargestAngles
 from cstormpy.dynamics.pose_search import Found, PoseSearch, Tip
@@ -156,14 +156,13 @@ def masked(mask: Any) -> NDArray[np.int64]:
     if isinstance(mask, str):
         chosen = np.array(MASKS[option(mask, "mask", MASKS)])
     else:
-        if isinstance(mask, (list, tuple)) or getattr(mask, "ndim", 0) == 1:  # truth values are no numbers elsewhere
-            mask = [int(one) if isinstance(one, (bool, np.bool_)) else one for one in mask]
-        chosen = as_floats(mask, "mask")
-        if chosen.shape != (6,) or not np.isin(chosen, (0, 1)).all():
-            raise InvalidValue(
+        said = six_flags(mask)
+        if said is None:
+            raise (InvalidValue if isinstance(mask, Iterable) else InvalidType)(
                 "mask: expected six true or false (rotation about x, y, z and translation along x, y, z of the "
                 f"target) or one of {', '.join(map(repr, MASKS))}, got {mask!r:.80}"
             )
+        chosen = np.array(said)
         if not chosen.any():
             raise InvalidValue("mask: no direction is asked for; at least one must be true")
     return np.flatnonzero(chosen)

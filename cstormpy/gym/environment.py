@@ -23,7 +23,7 @@ from cstormpy.simulation import Simulation
 
 
 class Environment(gymnasium.Env[Any, Any]):
-    """One diagram as an environment; `reset` takes ``options={"x": state}``.
+    """One diagram as an environment; `reset` takes ``options={"x": state}``, or some of it by names of states.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Environment(gymnasium.Env[Any, Any]):
         given = self.task.given(options, 1, self._first.size)
         x = self.task.starts(self.np_random, 1, self._first) if given is None else given
         samples = self.task.samples(self.np_random, 1, self._drawing)
-        self._y, self._steps = self.stepper.reset(x[0], 0.0, samples), 0
+        self._y, self._steps = self.stepper.reset(x if isinstance(x, Mapping) else x[0], 0.0, samples), 0
         self._show()
         return self._y.astype(np.float32), {}
 

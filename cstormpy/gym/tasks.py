@@ -165,16 +165,16 @@ class Task:
             raise InvalidType(f"Task: sampled: expected a dict, as {{'filter': states}}, got {shown(given)}")
         return {**{str(b.name): b.drawn(rng, count) for b in blocks if b.name not in given}, **given}
 
-    def given(self, options: Mapping[str, Any] | None, count: int, size: int) -> Array | None:
-        """Return the states that `reset` is told to start at, by ``options={"x": ...}``."""
+    def given(self, options: Mapping[str, Any] | None, count: int, size: int) -> Array | Mapping[str, Any] | None:
+        """Return the states that `reset` is told to start at, by ``options={"x": ...}``: all, or by their names."""
         if options is not None and not isinstance(options, Mapping):
             raise InvalidType(f"reset: options: expected a dict, as {{'x': state}}, got {shown(options)}")
         for name in options or {}:
             if name != "x":
                 raise unknown_name("reset: option", name, ["x"])
         x = (options or {}).get("x")
-        if x is None:
-            return None
+        if x is None or isinstance(x, Mapping):
+            return x
         return np.broadcast_to(real_array(x, "reset: options['x']", (size,), (count, size)), (count, size))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy import checks
-from cstormpy.arguments import entries, option
+from cstormpy.arguments import entries, option, six_flags
 from cstormpy.arrays import Array, describe
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint
@@ -40,7 +40,7 @@ class Loop(Value):
     pose_a, pose_b : array_like, (4, 4) or (3,)
         Pose of frame A in the frame of link_a, and of B in that of link_b; a point is that of a frame with the link's
         axes. The identity unless said.
-    directions : {"pose", "position", "orientation", "hinge", "slide", "planar", "pin"} or six bool
+    directions : {"pose", "position", "orientation", "hinge", "slide", "planar", "pin"} or six bool or 0 and 1
         Which rotations about and translations along x, y, z of the axes of frame A are closed: all six ("pose", a
         weld), the point alone ("position", a ball joint), the rotations alone ("orientation"), all but rotation about z
         ("hinge"), all but translation along x ("slide"); of mechanisms that move in the plane of x and y, rotation and
@@ -131,12 +131,12 @@ def _directions(value: str | Iterable[bool], what: str) -> tuple[bool, ...]:
         return DIRECTIONS[option(value, what, DIRECTIONS)]
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise InvalidType(f"{what}: expected a name as 'planar' or six True or False, got {shown(value)}")
-    mask = tuple(value)
-    if len(mask) != 6 or not all(isinstance(closed, (bool, np.bool_)) for closed in mask):
+    mask = six_flags(value)
+    if mask is None:
         raise InvalidValue(f"{what}: expected six True or False, rotations and then translations, got {shown(value)}")
     if not any(mask):
         raise InvalidValue(f"{what}: none is closed, so that there is no loop")
-    return tuple(bool(closed) for closed in mask)
+    return mask
 
 
 def refuse_loops(loops: Sequence[Loop | Constraint], what: str = "what is asked here") -> None:

@@ -195,10 +195,11 @@ def _independent_anywhere(mech: Linkage) -> tuple[list[int], Array]:
     names = constraint_names(mech)
     if len(made) < len(names):
         rest = [k for k in range(len(names)) if k not in made]
+        these = f"{', '.join(names[k] for k in rest)} follow" if len(rest) > 1 else "it follows"
         notice_once(
-            f"loop {names[rest[0]]}: over-constrained{ends_of(mech, rest[0])}: {', '.join(names[k] for k in rest)} "
-            f"follow from the other constraints (rank {len(made)} of {len(names)}); the motion is the same, of the "
-            "multipliers, which are not determined, the least are given"
+            f"loop {names[rest[0]]}: over-constrained{ends_of(mech, rest[0])}: {these} from the other constraints "
+            f"(rank {len(made)} of {len(names)}); the motion is the same, of the multipliers, which are not "
+            "determined, the least are given"
         )
     return made, q
 

@@ -13,8 +13,8 @@ Number = Any  # a float, or a symbol
 def _place(at: Number, points: Any, beyond: bool) -> tuple[Number, Number]:
     """Return the interval that a number is in, and where within it, from 0 to 1 unless the last line goes on beyond."""
     k = np.clip(np.searchsorted(points, at, "right") - 1, 0, len(points) - 2)
-    part = (at - points[k]) / (points[k + 1] - points[k])
-    return k, part if beyond else np.clip(part, 0.0, 1.0)
+    held = at if beyond else np.clip(at, points[0], points[-1])
+    return k, (held - points[k]) / (points[k + 1] - points[k])
 
 
 def shares(points: Any) -> int:

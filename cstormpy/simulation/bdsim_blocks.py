@@ -4,7 +4,8 @@ LTI_SS and LTI_SS_S have a port for each input and output, but give all outputs 
 could run; they ask numbers for their shape, as in the ``LTI_SS(A=-2, B=1, C=-1)`` of their documentation. PID and PID_S
 leave out a limit that is a whole number or a list. FUNCTION takes no function of NumPy, nor one with defaults: it
 counts what these could take too as inputs. It takes whatever a function returns for a signal, None too, and hides what
-was wrong within one. EVENT calls a function that raises a TypeError once more, without the states, and tells of that.
+was wrong within one. EVENT calls a function that raises a TypeError once more, without the states, and tells of that;
+it drops states that a function returns.
 """
 
 from __future__ import annotations
@@ -25,6 +26,17 @@ from bdsim.blocks.sinks import Event
 
 from cstormpy.arrays import real_array
 from cstormpy.errors import BlockError, InvalidType, InvalidValue, ShapeError, shown
+
+NOTES = {
+    "EVENT": """In a run of cstormpy the function is called as
+
+``func(block, states, *fargs, **fkwargs)``
+
+or without the states if it does not take them. It may write into the states of blocks, ``states[block][:] = ...``, and
+set numbers of blocks; what it returns does not count. Of a mechanism's block states are its positions and, behind them,
+its rates."""
+}
+"""What the documentation of bdsim's blocks leaves out, by the names of the blocks."""
 
 
 def class_name(kind: type) -> str:
@@ -67,34 +79,25 @@ def handler_of(block: Any) -> Callable[..., None] | None:
 
 
 def _call_handler(block: Any, t: float, x: Any, states: Any, simstate: Any = None) -> None:
-    """Call the function of an EVENT, with the states if it takes them."""
+    """Call the function of an EVENT, with the states if it takes them; refuse others than these that it returns."""
     given = [block, states, *block.args]
-    if not _takes(block.func, given, block.kwargs):
-        del given[1]
-        if not _takes(block.func, given, block.kwargs):
-            raise BlockError(
-                f"{_place(block.func)} takes other arguments; an EVENT gives it the block, and the states too if it "
-                "has a place for them, as in def f(block, states), and then fargs and fkwargs"
-            )
-    known = set(states)
-    block.func(*given, **block.kwargs)
-    unknown = [key for key in states if key not in known]
-    if unknown:
-        raise BlockError(
-            f"{_place(block.func)} wrote states[{unknown[0]!r}], but states are looked up by blocks that have some: "
-            "write into the array of one, as in states[block][:] = 0.0"
-        )
-
-
-def _takes(function: Any, given: list[Any], named: dict[str, Any]) -> bool:
-    """Tell whether a function takes some arguments; one written in C may show no signature."""
     try:
-        inspect.signature(function).bind(*given, **named)
-    except TypeError:
-        return False
-    except ValueError:
+        inspect.signature(block.func).bind(*given, **block.kwargs)
+    except TypeError as wrong:
+        del given[1]
+        try:
+            inspect.signature(block.func).bind(*given, **block.kwargs)
+        except TypeError:
+            more = ", ".join(["block, states", *["..."] * bool(block.args), *block.kwargs])
+            raise BlockError(f"{_place(block.func)} cannot be called as f({more}): {wrong}") from None
+    except ValueError:  # one written in C may show no signature
         pass
-    return True
+    found = block.func(*given, **block.kwargs)
+    if isinstance(found, np.ndarray) and not any(np.may_share_memory(found, x) for x in states.values()):
+        raise BlockError(
+            f"{_place(block.func)} returned {shown(found)}, which changes nothing; write into the states, as in "
+            "states[block][:] = ..."
+        )
 
 
 def method_of(block: Any, name: str) -> Callable[..., Any]:

@@ -20,8 +20,11 @@ class _Documentation:
     def __get__(self, maker: BlockMaker | None, owner: Any = None) -> str | None:
         if maker is None:
             return self._own
+        from cstormpy.simulation.bdsim_blocks import NOTES  # which imports bdsim
+
         made = maker.made
-        return as_text("\n\n".join(filter(None, map(inspect.getdoc, (made, made.__init__)))))
+        note = NOTES.get(maker.__name__)
+        return as_text("\n\n".join(filter(None, [inspect.getdoc(made), note, inspect.getdoc(made.__init__)])))
 
 
 class BlockMaker:

@@ -18,7 +18,7 @@ from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.connections import DeMux
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Gain, Prod
-from bdsim.blocks.sinks import Stop
+from bdsim.blocks.sinks import Event, Stop
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arguments import takes
@@ -474,6 +474,10 @@ def _hint(b: Any, what: str, error: Exception) -> str:
         for name in error.args:
             if isinstance(name, str) and name in b.bd.blocknames:
                 return f"; states are those of blocks, not of names: states[bd[{name!r}]]"
+            if isinstance(name, int):
+                return "; states are those of blocks, not by numbers: states[block]"
+            if isinstance(name, Block) and not (getattr(name, "nstates", 0) or getattr(name, "ndstates", 0)):
+                return f"; {describe(name)} has no states"
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
@@ -487,6 +491,9 @@ def _hint(b: Any, what: str, error: Exception) -> str:
             "; PROD multiplies arrays as matrices: element by element do bd.FUNCTION(numpy.multiply, nin=2) and "
             "numpy.divide so"
         )
+    if isinstance(b, Event):
+        several = any(np.size(slot.value) > 1 for slot in b._inport_slots)
+        return "; bd.INDEX([0]) takes one number out of a signal" if several else ""
     if isinstance(b, Stop):
         return "; STOP looks at one number or truth: its input, or what its function returns of that"
     if isinstance(b, DeMux):

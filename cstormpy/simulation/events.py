@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.errors import DiagramError
+from cstormpy.errors import BlockError, DiagramError, shown
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.wiring import describe
@@ -74,6 +74,26 @@ def states_left(diagram: Diagram, states: dict[Any, Any]) -> Array:
                 "write into the array, as in states[block][:] = ..."
             )
     return np.concatenate([part for _, part in parts]) if parts else np.zeros(0)
+
+
+def refuse_left(diagram: Diagram, states: dict[Any, Any], before: set[Any], finite: bool) -> None:
+    """Refuse what an event handler has left that is no state of a block, or has no value."""
+    if states.keys() != before:
+        for key in states:
+            if key not in before:
+                named = diagram.bd.blocknames.get(key) if isinstance(key, str) else None
+                which = (
+                    f"{key!r} is the name of one: states[bd[{key!r}]][:] = ..." if named else "states[block][:] = ..."
+                )
+                raise BlockError(f"it set states[{shown(key)}], but states are those of blocks; {which}")
+        lost = next(each for each in before if each not in states)
+        raise BlockError(f"it took away the states of {describe(lost)}; write into them, as in states[block][:] = ...")
+    for b, _ in diagram.continuous:
+        part = np.asarray(states[b])
+        if part.dtype.kind == "c":
+            raise BlockError(f"it left {part} in the states of {describe(b)}, which are real numbers")
+        if finite and not np.isfinite(part.astype(float)).all():
+            raise BlockError(f"it left {part} in the states of {describe(b)}")
 
 
 def chatter_of(events: Sequence[tuple[float, str]], t: float) -> tuple[int, float] | None:

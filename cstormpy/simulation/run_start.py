@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from bdsim.block import Block
-from bdsim.blocks.sinks import Stop, Watch
+from bdsim.blocks.sinks import Event, Stop, Watch
 from bdsim.blocks.sources import WaveForm
 from bdsim.exceptions import BlockRuntimeError
 
@@ -49,22 +49,23 @@ def start_blocks(bd: Any, simstate: Any) -> None:
         elif type(b).__module__.startswith("bdsim."):
             with quiet():  # FUNCTION(persistent=True) prints
                 b.start_safe(simstate)
-            if isinstance(b, Stop) and simstate.crossing_detectors[-1:] and simstate.crossing_detectors[-1][1] is b:
-                simstate.crossing_detectors[-1] = (_Condition(b, simstate), b)
         else:
             b.start_safe(simstate)
+        if kind.start in (Event.start, Stop.start) and simstate.crossing_detectors[-1:]:
+            detector, block = simstate.crossing_detectors[-1]
+            if block is b:  # not of a STOP that looks at no signal
+                simstate.crossing_detectors[-1] = (_Condition(b, simstate, detector), b)
         b.validate_start_safe()
     simstate.diagram.bounds.declare(simstate)
 
 
 class _Condition:
-    """What a STOP looks at; what its function raises is told as of other blocks."""
+    """What a STOP or an EVENT looks at; what its function raises is told as of other blocks."""
 
-    terminal, direction, leaps = True, 1.0, False
-
-    def __init__(self, block: Any, simstate: Any) -> None:
-        self._block, self._simstate = block, simstate
-        self._detector = simstate.crossing_detectors[-1][0]
+    def __init__(self, block: Any, simstate: Any, detector: Any) -> None:
+        self._block, self._simstate, self._detector = block, simstate, detector
+        self.terminal, self.direction = detector.terminal, detector.direction
+        self.leaps = not isinstance(block, Stop)  # where a run ends nothing jumps
 
     def __call__(self, t: float, x: Any) -> float:
         try:

@@ -31,6 +31,7 @@ from cstormpy.simulation.events import (
     leaps,
     refuse_chatter,
     refuse_endless,
+    refuse_left,
     states_left,
 )
 from cstormpy.simulation.given_arguments import check_numbers
@@ -397,7 +398,7 @@ class Run:
             if (told := getattr(type(detector), "told", None)) is not None:
                 self.events[-1].what = told(detector)
         after = states_left(d, states)
-        if not (np.array_equal(after, x) or self.settings.grid or self._sees_both):
+        if not (self.settings.grid or self._sees_both) and self._leaves_a_step(x, after):
             self._observe(at_boundary=True)
         self._sees_both = False
         self.x = after
@@ -417,6 +418,10 @@ class Run:
         else:
             self._caused = 0
             self._observe(at_boundary=True)
+
+    def _leaves_a_step(self, before: Array, after: Array) -> bool:
+        """Tell whether the point before an event is recorded beside that behind it."""
+        return not np.array_equal(before, after)
 
     def _refuse_chatter(self, t: float, fired: list[Any]) -> None:
         """Refuse events that come too fast, unless by rounding, where blocks leave off.
@@ -442,10 +447,12 @@ class Run:
         handler = handler_of(block)
         if handler is None:
             return
+        before = set(states)
         try:
             handler(t, x, states, self.simstate)
             if isinstance(block, Block):  # one of the user's may have set numbers
                 check_numbers(self.diagram.bd.blocklist)
+            refuse_left(self.diagram, states, before, self.settings.check_finite)
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 

@@ -27,6 +27,7 @@ from cstormpy.simulation.bdfile import load_bd
 from cstormpy.simulation.blockdiagram import WiredDiagram
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.interrupts import Interrupts
+from cstormpy.simulation.led_starts import say_starts_beside
 from cstormpy.simulation.limits import say_limits_left
 from cstormpy.simulation.live_session import LiveSession, check_pace, wants_window
 from cstormpy.simulation.occupation import occupied
@@ -443,6 +444,8 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             run.error.result = out  # type: ignore[attr-defined]
             raise run.error
         say_limits_left(out.data[".left_limits"])
+        if len(out.t):
+            say_starts_beside(run.diagram.bd, run.diagram.continuous, float(out.t[0]), out.x[0])
         if run.error is not None or run.status == "interrupted":
             until = "1 sample until then is" if len(out.t) == 1 else f"{len(out.t)} samples until then are"
             notice(f"{run.message}; {until} returned")

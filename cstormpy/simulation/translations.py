@@ -92,9 +92,9 @@ class Translations:
         Raises
         ------
         DiagramError
-            Naming the block that is not written in C, or that belongs to a run: events that change something, and the
-            jumps of sources; what all comes from the inputs instead may be such. Where an output only bends, as that of
-            a SATURATION, no step ends.
+            Naming the block that is not written in C, or that belongs to a run: events that change something; what
+            all comes from the inputs instead may be such. Where an output only bends, as that of a SATURATION, no step
+            ends; where a source jumps one does, by the numbers that it has here.
         """
         from cstormpy.simulation.fmi import write_fmu
 

@@ -251,9 +251,29 @@ def _loop_ports(bd: Any, loop: list[Any]) -> str:
     return ", ".join(parts)
 
 
+def _passing(bd: Any) -> set[Any]:
+    """Return the blocks whose outputs depend at once on their inputs."""
+    return {b for b in bd.blocklist if b.blockclass in ("function", "subsystem") or (b.hasstate and b._feedthrough)}
+
+
+def is_sampled(block: Any) -> bool:
+    """Tell whether a clock samples what a block gives, or what depends on it at once."""
+    passing, seen, stack = _passing(block.bd), {block}, [block]
+    while stack:
+        source = stack.pop()
+        for wire in block.bd.wirelist:
+            end = wire.end.block
+            if wire.start.block is source and end not in seen:
+                if end.blockclass == "sampled":
+                    return True
+                seen.add(end)
+                stack += [end] * (end in passing)
+    return False
+
+
 def _loops(bd: Any) -> Iterator[list[Any]]:
     """Yield loops of blocks whose outputs depend at once on their inputs, each in the direction of its signals."""
-    passing = {b for b in bd.blocklist if b.blockclass in ("function", "subsystem") or (b.hasstate and b._feedthrough)}
+    passing = _passing(bd)
     follows: dict[Any, list[Any]] = {b: [] for b in passing}
     for wire in bd.wirelist:
         if wire.start.block in passing and wire.end.block in passing:

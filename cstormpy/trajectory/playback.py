@@ -48,12 +48,14 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
     """
     if ends == "repeat":
         period = end - start
+        first = np.mod(start, period)
         ahead = t + _SNAP * np.abs(t)
-        k = np.floor((t - start) / period)
-        k = where(ahead >= round_begins(k + 1.0, start, period), k + 1.0, k)
-        k = where(ahead < round_begins(k, start, period), k - 1.0, k)
-        since = np.maximum(t - round_begins(k, start, period), 0.0)
-        return where(k == 0.0, np.maximum(t, start), np.minimum(start + since, end)), False
+        k = np.floor((t - first) / period)
+        k = where(ahead >= round_begins(k + 1.0, first, period), k + 1.0, k)
+        k = where(ahead < round_begins(k, first, period), k - 1.0, k)
+        since = np.maximum(t - round_begins(k, first, period), 0.0)
+        own = (ahead >= start) & (ahead < end)
+        return where(own, np.maximum(t, start), np.minimum(start + since, end)), False
     within = (t >= start) & (t < end)
     held = where(t < start, start, where(t < end, t, end))
     if ends == "hold":

@@ -75,7 +75,7 @@ class BatchStepper:
             shut, status = list(program.closing.outputs["xd"]), program.closing.status
             self._closing = _Rows(program, "shut", shut, sizes, status)
         rows = max(self.count, LANES)  # of which the last are not looked at
-        self._clocked = ClockedRows(found, rows) if program.clocks else None
+        self._clocked = ClockedRows(found, rows) if found.stops else None
         self._z = np.zeros((rows, 0))
         if self._clocked is not None:
             self._z = self._clocked.z

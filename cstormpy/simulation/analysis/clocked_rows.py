@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers
+from cstormpy.simulation.edges import Edges
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 
 
@@ -68,6 +69,7 @@ class ClockedRows:
         """Have some rows stand at a start, with the samples that the blocks have."""
         z, ticks, jumps = self._found.beginning(start)
         self._T, self._offset = (np.array([getattr(c, name) for c in self._clocks]) for name in ("T", "offset"))
+        self._edges = Edges.of(self._found.sources)
         self.z[rows], self._number[rows] = z, [number for _, number in ticks]
         self._fresh[rows], self.due[rows] = z[self._flags].any(), start.due
         self._jumps[rows] = -np.inf
@@ -83,6 +85,7 @@ class ClockedRows:
         due = (self._next() < t + _tolerance(t)) & going
         self.due |= going[:, 0]
         jumped = (np.abs(self._jumps - t) <= _tolerance(t)).any(axis=1, keepdims=True)
+        jumped |= self._edges.are_at(t, _tolerance(t))
         self.earliest[:] = np.where(jumped, t + JUMP_WIDTH * np.spacing(t), -np.inf)
         self.latest[:] = np.inf
         taken = due | (self._fresh[:, None] & going)
@@ -102,9 +105,10 @@ class ClockedRows:
         """Return up to where each row may be stepped at once."""
         tolerance = _tolerance(t)
         jumps = np.where(self._jumps > t + tolerance, self._jumps, np.inf)
-        first = np.minimum(self._next().min(axis=1, keepdims=True), jumps.min(axis=1, keepdims=True, initial=np.inf))
+        edge = self._edges.after(t + tolerance)
+        first = np.hstack([self._next(), jumps, edge]).min(axis=1, keepdims=True)
         until = np.maximum(np.where(first > end - tolerance, end, first), t)  # what is late is done now
-        jumps_there = (np.abs(jumps - until) <= tolerance).any(axis=1, keepdims=True)
+        jumps_there = (np.abs(np.hstack([jumps, edge]) - until) <= tolerance).any(axis=1, keepdims=True)
         self.latest[:] = np.where(jumps_there, until - JUMP_WIDTH * np.spacing(until), np.inf)
         return until
 

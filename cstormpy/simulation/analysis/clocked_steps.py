@@ -12,9 +12,10 @@ from contextlib import contextmanager
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.kernels.rungekutta import CLOSED, EARLIEST, LATEST, TIME
+from cstormpy.kernels.rungekutta import CLOSED, EARLIEST, JUMP, LATEST, TIME
 from cstormpy.simulation.analysis.stepped_by_others import Start, SteppedByOthers, settled_within
 from cstormpy.simulation.compiled.slices import Compiled, Slices
+from cstormpy.simulation.edges import Edges
 from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME, shortest_step
 from cstormpy.simulation.steppers import StepFailed
 
@@ -47,6 +48,7 @@ class ClockedSteps:
         slices.limit(_Rules, SAME_TIME, JUMP_WIDTH, 0.0)
         self._settles_in_python = bool(found.diagram.settling) and not compiled.program.closes
         self._flags = list(compiled.program.flags.values())
+        self._edges, self._of_samples = Edges.of([]), np.zeros(0)
         self.fresh = False
 
     @contextmanager
@@ -55,12 +57,12 @@ class ClockedSteps:
         z, slices, fresh = self._compiled.z, self._slices, self.fresh
         arrays = z, slices.clocks, slices.how, slices.at
         before = [each.copy() for each in arrays]
-        jumps = slices.jumps
+        jumps, edges = slices.jumps, (self._edges, self._of_samples)
 
         def put_back() -> None:
             for each, values in zip(arrays, before, strict=True):
                 each[:] = values
-            slices.jumps, self.fresh = jumps, fresh
+            slices.jumps, self.fresh, (self._edges, self._of_samples) = jumps, fresh, edges
 
         try:
             yield put_back
@@ -70,8 +72,9 @@ class ClockedSteps:
 
     def begin(self, start: Start) -> None:
         """Stand at a start, with the samples that the blocks have."""
-        self._compiled.z[:], ticks, jumps = self._found.beginning(start)
-        self._slices.schedule(start.t, True, False, ticks, jumps)
+        self._compiled.z[:], ticks, self._of_samples = self._found.beginning(start)
+        self._edges = Edges.of(self._found.sources)
+        self._slices.schedule(start.t, True, False, ticks, self._of_samples)
         self._slices.at[EARLIEST] = -np.inf
         self.fresh = any(self._compiled.z[self._flags])
 
@@ -96,6 +99,7 @@ class ClockedSteps:
             Naming a loop that a step has opened too far.
         """
         program, how = self._compiled.program, self._slices.how
+        self._look_ahead(t, end)
         try:
             return self._go(t, x, end, h, self._settles_in_python)
         except StepFailed:
@@ -107,6 +111,14 @@ class ClockedSteps:
             return self._go(t, x, end, h, True)
         finally:
             how[CLOSED] = program.closes
+
+    def _look_ahead(self, t: float, end: float) -> None:
+        """Have steps from a time to another end where sources jump."""
+        if self._edges.first.size:
+            begin, last = t - SAME_TIME * max(1.0, abs(t)), end + SAME_TIME * max(1.0, abs(end))
+            of_samples = self._of_samples[(self._of_samples >= begin) & (self._of_samples <= last)]
+            self._slices.jumps = np.union1d(of_samples, self._edges.between(begin, last))
+            self._slices.how[JUMP] = 0
 
     def _go(self, t: float, x: Array, end: float, h: float, by_python: bool) -> Array:
         h = max(h, shortest_step(end))

@@ -58,7 +58,7 @@ class DiagramStepper:
         self._u0, self._places, self._seen = found.u0, found.places, found.seen
         self._compiled = Compiled(found.program, len(self.states))
         slices = Slices(self._compiled, method, [], False)
-        self._clocked = ClockedSteps(found, self._compiled, slices) if found.program.clocks else None
+        self._clocked = ClockedSteps(found, self._compiled, slices) if found.stops else None
         self._prepare(slices)
         self.reset()
 

@@ -72,9 +72,10 @@ class Gradient:
     values : ndarray, (k,)
         The parameters.
     out : Result
-        The run: t, x, and the watched signals.
+        The run: t, x, the watched signals and events.
     dx : ndarray, (N, k, n)
-        Derivatives of the states at the samples; those on both sides of a jump of a source go with its time.
+        Derivatives of the states at the samples; those on both sides of a jump of a source, or of an event, go with its
+        time.
     events : list of Event
         Zero crossings on the way, with what shifting them does being in the derivatives.
     differenced : list of (str, str)
@@ -323,6 +324,8 @@ class Problem:
             describe_watched(out.data, trajectory.signals)
         describe_signals(out.data, mechanisms_of(self.bd.blocklist), trajectory.signals, [], lambda: moved[1:])
         out[".status"], out[".message"] = trajectory.status, trajectory.message
+        met = zip(trajectory.events, trajectory.shifts, strict=True)
+        out[".events"] = [Event(e[0] if k is None else e[0] + h * float(d[k]), e[1], e.what) for e, d in met]
         return out
 
 

@@ -14,6 +14,7 @@ from bdsim.components import Clock
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.analysis_start import started
+from cstormpy.simulation.analysis.bends import BendWatch
 from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, jump_time, moved_jump, tells_when
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
@@ -21,7 +22,9 @@ from cstormpy.simulation.analysis.resets import Resets, Seen
 from cstormpy.simulation.analysis.steps import Steps, Trajectory
 from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.analysis.ticks import TickingRun, clocks_among
+from cstormpy.simulation.bdsim_blocks import handler_of
 from cstormpy.simulation.compiled.opaque_laws import laws_of
+from cstormpy.simulation.compiled.side_effects import Remembered
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.translation import program_of
 from cstormpy.simulation.events import Event
@@ -111,13 +114,19 @@ class _TangentRun(TickingRun):
             self.program = program_of(self.diagram, self._declared, self._telling)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self._declared)
-            raise DiagramError(f"gradient: the zero crossings of {names} cannot be translated")
+            raise DiagramError(
+                f"gradient: the zero crossings of {names} cannot be translated; wire what passes zero to an EVENT"
+            )
         #: The samples, in parts: times, states and their tangents, signals and theirs, and how the times move.
         self.kept: list[list[Array]] = []
         self.notes: list[str] = []
         self.meetings: list[Event] = []
         #: What the events that are being dealt with write into states.
         self._resets: Resets | None = None
+        #: How the times of the events that were met follow the parameters.
+        self._shifts: list[Array] = []
+        #: What handlers remember elsewhere.
+        self._remembered = Remembered()
         #: How the numbers that the parameters are now follow the parameters, and what tells of others that were set.
         self.values, self._set_others = np.eye(len(parameters.entries)), ""
         #: Whether a jump at which the run stands waits for what is due at the same time.
@@ -206,6 +215,8 @@ class _TangentRun(TickingRun):
             # one of a mechanism may have no effect, as that of an axis along itself
             if isinstance(entry.state, str):  # which is no number of a block
                 continue
+            if entry.block is not None and handler_of(entry.block) is not None:  # which may read it, at its events
+                continue
             if not row.any() and entry.mechanism is None and getattr(entry.block, "blockclass", "") != "sampled":
                 raise InvalidValue(
                     f"gradient: nothing in the compiled diagram reads {entry.name}, so it cannot be tuned; is it a "
@@ -238,6 +249,7 @@ class _TangentRun(TickingRun):
             self.program, self.diagram, self._owned, [entry.block for entry in self.parameters.entries]
         )
         self.columns = np.concatenate([watched, np.array(self._jumps.columns, dtype=np.int64)])
+        self._bends_seen = BendWatch(self.steps_of, [entry.name for entry in self.parameters.entries], watched)
 
     def _signal(self, place: int, t: float, x: Array) -> float:
         self._bounds()
@@ -260,6 +272,7 @@ class _TangentRun(TickingRun):
             self.steps += taken
             self.t = float(times[taken])
             self.crossings.before = sides[0].tolist()
+            self._look_for_bends(times[1 : taken + 1], *kept[:2])
             last = taken - 1 if taken and self.t >= bound else taken
             if last:
                 still = np.zeros((last, len(self.dx)))
@@ -280,8 +293,9 @@ class _TangentRun(TickingRun):
         self._stale, known = True, self._tangents_of_signals(t, x, fired, jumped)
         shift, _ = self._shifted()
         resets = Resets(
-            self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift, self.values
-        )
+            self.diagram, self.simstate, self.parameters, self._numbers, t, x, fired, *known, shift, self.values,
+            self._remembered,
+        )  # fmt: skip
         times = [jump_time(b, when) for when, b in self._announced if when > self.t]
 
         def decided() -> list[float]:
@@ -289,9 +303,19 @@ class _TangentRun(TickingRun):
 
         self._resets, before, fixed, others = resets, self._noted(), decided(), self._set_others
         super()._event(t, x, fired, jumped)
+        shift = shift if t < self.end or self.simstate.stop is not None else np.zeros_like(shift)
+        self._shifts += [shift] * (len(self.events) - len(self._shifts))  # those that it has caused are there already
         self._tell_noted(before)
+        for name in resets.recalled:
+            told = f"{name}: its function goes by numbers that were remembered before t = "
+            if not any(note.startswith(told) for note in self.notes):
+                more = "keep them in a state, as of an INTEGRATOR of zero"
+                self.notes.append(f"{told}{t:.6g}; how they follow the parameters is not in the derivative; {more}")
         if resets.by and (others or fixed != decided()):
             self._tell_set(others or self._set_by(resets.by))
+
+    def _leaves_a_step(self, before: Array, after: Array) -> bool:
+        return self._goes() is not None or super()._leaves_a_step(before, after)
 
     def _set_by(self, by: list[str]) -> str:
         return f"{' and '.join(dict.fromkeys(by))}: numbers of blocks are set at t = {self.t:.6g}"
@@ -323,7 +347,9 @@ class _TangentRun(TickingRun):
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         assert self._resets is not None
+        p, n = self.program.p.copy(), self.program.n.copy()
         self._resets.handle(super()._handle, block, t, x, states)
+        self.program.p[:], self.program.n[:] = p, n  # tries have left others; what stands before the event is of these
 
     def _tangents_of_signals(
         self, t: float, x: Array, fired: list[int], jumped: bool
@@ -495,8 +521,8 @@ class _TangentRun(TickingRun):
         signals = s.out[c].copy()
         if self.simstate.stop is not None and self._delay is not None:
             self._moves = self._delay[0]
-        goes = self._moves if self._delay is None or self.settings.grid else self._delay[0]
-        if goes is not None:  # samples on both sides of a jump go with it, those at an event and the last one with that
+        goes = self._moves if self._goes() is None else self._goes()
+        if goes is not None:  # the samples on both sides of a jump or an event go with it, and the last one by a STOP
             moves = goes
             along, _ = s.evaluate_along(self.t, self.x, rate)
             dx, dsignals = dx + moves[:, None] * rate, dsignals + moves[:, None] * along[c]
@@ -526,7 +552,7 @@ class _TangentRun(TickingRun):
         steps, ended = self.steps_of, (self.meetings, self.status, self.message)
         samples = {name: (float(steps.z[k]), steps.dz[:, k].copy()) for name, k in self._samples().items()}
         run = t, dt, x, dx, rate, samples, self.signals, y, dy
-        return Trajectory(*run, self.events, differenced, self.notes, *ended)
+        return Trajectory(*run, self.events, self._shifts, differenced, self.notes, *ended)
 
     def _refuse_infinite(self, t: Array, dx: Array) -> None:
         """Refuse states whose derivatives are not finite, where a slope is infinite."""

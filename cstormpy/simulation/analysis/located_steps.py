@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError
+from cstormpy.simulation.analysis.bends import BendWatch
 from cstormpy.simulation.analysis.jumps import JumpWatch
 from cstormpy.simulation.analysis.steps import Steps
 from cstormpy.simulation.analysis.switches import Switch
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.compiled.program import Program
-from cstormpy.simulation.events import Event, at_bounds, leaps
+from cstormpy.simulation.events import Event, at_bounds
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import SAME_TIME
 
@@ -42,6 +43,9 @@ _ALIKE = 1e-7
 #: Where one switch has switched and another not, they are so many times as far beyond and before as two points side by
 #: side in time.
 _BESIDE = 8.0
+
+#: Numbers on both sides of an event that are the same within this part do not jump there.
+_DOUBLE = 1e-9
 
 #: Time and state.
 _Point = tuple[float, Array]
@@ -78,6 +82,7 @@ class LocatingRun(Run):
     meetings: list[Event]
     last_first: bool
     _jumps: JumpWatch
+    _bends_seen: BendWatch
     #: How many of the columns are recorded.
     _seen: int
     #: By how much the parameters delay an event and what it causes, and the rates before.
@@ -93,6 +98,11 @@ class LocatingRun(Run):
             before = [part[-1:] for part in self.kept[-1][3:5]]
             both = [np.concatenate(pair)[..., self._seen :] for pair in zip(before, (signals, dsignals), strict=True)]
             self.notes += self._jumps.look(times, *both)
+
+    def _look_for_bends(self, times: Array, states: Array, tangents: Array) -> None:
+        """Note what stays exactly where it bends, behind steps that have ended at some times."""
+        at_border = any([value is not None and abs(value) <= _AT_ZERO for value in self.crossings.before])
+        self.notes += self._bends_seen.look(times, states, tangents, at_border or self.end in times[-1:])
 
     def _cross(self, end: float, bound: float, sides: Array) -> None:
         """Go to the first zero crossing within a step that was not taken, or say why it cannot be taken."""
@@ -141,33 +151,38 @@ class LocatingRun(Run):
         x = at_bounds(self.simstate, x, fired)
         paces = np.abs(sides[0]) / self.settings.T
         self._aside = 0
-        turns = self._turns(fired, leads, (low, near), (high, x), paces)
+        turns, count = self._turns(fired, leads, (low, near), (high, x), paces), len(self.kept)
         for k, (group, point) in enumerate(turns):
             self.crossings.waiting = [i for others, _ in turns[k + 1 :] for i in others]
             lead = min([i for i in group if i in leads], key=self._bends, default=0)
             self._delay = self._shift(*place, lead, paces[lead]) if leads else None
             if self._delay is not None and self._delay[0].any():
                 self._tell_ticks(high, str(self.simstate.crossing_detectors[lead][1].name))
-            t, x = (self.t, self.x) if point is None else point
-            if self._delay is not None and not self.settings.grid and any(self._leaps(i) for i in group if i in leads):
-                found = isinstance(self.simstate.crossing_detectors[lead][0], Switch)
-                self._see_near_side(*(place if found else (t, x)))
+            if any(isinstance(self.simstate.crossing_detectors[i][0], Switch) for i in group):
+                self._observe_before(*place)
             # and those that it causes, which come so much earlier or later too
-            self._event(t, x, group)
+            self._event(*((self.t, self.x) if point is None else point), group)
             place = self.t, self.x
         self._delay = None
+        self._drop_doubles(count)
 
-    def _leaps(self, guard: int) -> bool:
-        """Tell whether signals may jump where a guard crosses zero."""
-        detector = self.simstate.crossing_detectors[guard][0]
-        return detector.jumps if isinstance(detector, Switch) else leaps(detector)
+    def _goes(self) -> Array | None:
+        """Return how the samples at an event go with it, unless they are of a grid, or at the end."""
+        return None if self._delay is None or self.t >= self.end or self.settings.grid else self._delay[0]
 
-    def _see_near_side(self, t: float, x: Array) -> None:
-        """Record the near side of an event, which comes earlier or later with the parameters, as its far side does."""
+    def _observe_before(self, t: float, x: Array) -> None:
+        """Record a point before an event at which an equation changes, and goes along with it."""
+        here = self.t, self.x
         self.t, self.x = t, x
-        self._look_beyond(False)
-        self._observe(at_boundary=True)
-        self._sees_both = True
+        if self._goes() is not None:
+            self._observe()
+        self.t, self.x = here
+
+    def _drop_doubles(self, first: int) -> None:
+        """Drop points of events at which nothing jumps: those that are as the next one."""
+        for k in range(len(self.kept) - 2, first - 1, -1):
+            if all(np.allclose(self.kept[k][i], self.kept[k + 1][i], _DOUBLE, 0.0) for i in (1, 3)):
+                del self.kept[k]
 
     def _turns(
         self, fired: list[int], leads: list[int], near: _Point, far: _Point, paces: Array

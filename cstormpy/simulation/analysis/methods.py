@@ -159,11 +159,12 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-            Of continuous and sampled blocks, without events that change something and jumps of sources, which are
-            those of a run, but for blocks whose outputs are all among the inputs. After each substep states are put
-            within their limits, loops are closed and rotation vectors shortened. Where an output only bends no step
-            ends. A diagram with more than continuous blocks is stepped in part, where the outputs do not need all: the
-            states are of this part.
+            Of continuous and sampled blocks, without events that change something, which are those of a run, but for
+            blocks whose outputs are all among the inputs. After each substep states are put within their limits, loops
+            are closed and rotation vectors shortened. Substeps are cut where a source jumps; a class of your own tells
+            when by ``edges()``, which returns a list of times, and after which time they come again, 0 if never. Where
+            an output only bends no step ends. A diagram with more than continuous blocks is stepped in part, where the
+            outputs do not need all: the states are of this part.
         inputs : list
             Ports as in `linearize`, whose signals are replaced: outputs, or input ports by name, as ``"plant.tau"``;
             one that nothing is wired to gets a CONSTANT of zeros, which stays in the diagram, as there.
@@ -446,21 +447,22 @@ class Analysis:
         that grid alone. A zero crossing on the way, as a law's change of phase, comes earlier or later with the
         parameters; what that does is in the derivative, as are the samples of a SAMPLEHOLD. What the function of an
         EVENT writes into states and numbers of blocks is differenced, by calling it some more times, of which nothing
-        remains. How that of a later EVENT follows numbers which were set from others is not in it, nor how a jump moves
-        whose time was set, which `notes` tells; what it remembers elsewhere, as in a list, counts as given. They tell
-        too where events come together and what follows depends on which is first: there is a derivative on each side. A
-        run that a STOP ends has derivatives of when it does too. What a jump of a STEP, PIECEWISE, WAVEFORM or PULSE
-        does by coming earlier or later is in it too; it is refused where a clock ticks at the same time and samples
-        what it changes, or an event comes then as well, as of a COMPARE or SAMPLEHOLD. That of a FUNCTION, or of a
-        source of your own, is not in it; `notes` tells of those.
+        remains. How that of a later EVENT follows numbers which were set from others, or remembered elsewhere, as in a
+        list or an attribute, is not in it, nor how a jump moves whose time was set, which `notes` tells. They tell too
+        where events come together and what follows depends on which is first, and where a signal stays exactly at a
+        bend, as at a limit that is the same as one before it: there is a derivative on each side. A run that a STOP
+        ends has derivatives of when it does too. What a jump of a STEP, PIECEWISE, WAVEFORM or PULSE does by coming
+        earlier or later is in it too; it is refused where a clock ticks at the same time and samples what it changes,
+        or an event comes then as well, as of a COMPARE or SAMPLEHOLD. That of a FUNCTION, or of a source of your own,
+        is not in it; `notes` tells of those.
 
         Parameters
         ----------
         bd : BlockDiagram
         cost : str, port, or function of a Result
             The final value of a state or of a signal of one number (the integral of a signal is the state of an
-            INTEGRATOR); or a function that returns a number, or an array of several, of a run's times, states and
-            watched signals: ``lambda out: np.trapezoid(out.signal("error") ** 2, out.t)``.
+            INTEGRATOR); or a function that returns a number, or an array of several, of a run's times, states, watched
+            signals and events: ``lambda out: np.trapezoid(out.signal("error") ** 2, out.t)``.
         parameters : str or list of str
             ``"block.parameter"`` for a number or all numbers of an array, ``"gain.K[0, 1]"`` for one of them, the name
             of a state for its value at the start, which at first is what `start` says; where that is a saved one, a

@@ -26,6 +26,7 @@ from cstormpy.simulation.analysis.linear import on_the_manifold
 from cstormpy.simulation.analysis.model_plots import complex_planes, draw_unit_circle, look_at
 from cstormpy.simulation.analysis.sampled import ticks_within
 from cstormpy.simulation.analysis.trimming import idle_states
+from cstormpy.simulation.bdsim_blocks import handler_of
 from cstormpy.simulation.bounds import bounds_of, is_bounded
 from cstormpy.simulation.named_states import continuous_parts, numbers, phase_planes, sampled_names, state_places
 from cstormpy.simulation.results import Result
@@ -210,8 +211,8 @@ class _Return:
         self.gain = np.append(self.gain, np.zeros(len(samples)))
         counts = {name for b in bd.blocklist for name in _counting(b)}
         self.ways += [k for k, name in enumerate(self.names) if k >= self.n and name in counts]
-        #: States that are looked for; the others go where they will.
-        self.free = np.setdiff1d(self.kept, self.ways)
+        #: States that are looked for; the others go where they will, or only add up.
+        self.free = self._coming_back = np.setdiff1d(self.kept, self.ways)
         if not self.free.size:
             raise InvalidValue("periodic_orbit: no state is left that could come back to where it was")
         self.scale, self.least = np.ones(self.x.size), 0.0
@@ -267,7 +268,8 @@ class _Return:
         return saved_with(self.bd, self.start, x[: self.n], dict(zip(self.names, x.tolist(), strict=True)))
 
     def leave_adding(self, span: float) -> None:
-        """Leave out states that only add up, as an EFFORT's, found by a short run, of clocks by a whole round."""
+        """Leave out states that only add up, as an EFFORT's, found by a run of that length."""
+        self.free = self._coming_back
         follows = np.zeros((self.x.size, self.x.size))
         changes = self.look(self.x, span).slope - np.eye(self.free.size)
         changes[np.eye(self.free.size, dtype=bool) & (np.abs(changes) <= _ROUNDING)] = 0.0
@@ -329,6 +331,8 @@ def periodic_orbit(
         raise InvalidValue("periodic_orbit: the diagram depends on time; give the period after which it repeats itself")
     found.leave_adding(span if clocked else _GLANCE * span)
     first = _time_of_return(settled, found) if first is None else first
+    if not clocked and any(handler_of(b) is not None for b in bd.blocklist):  # which may look at any state
+        found.leave_adding(first)
     last, message = _search(found, first, least, most)
     multipliers, out, message = _looked_at(found, last, message, least, runs)
     if not message and not found.forced:
@@ -346,7 +350,7 @@ def _looked_at(
     found: _Return, last: _Round, message: str, tol: float, runs: dict[str, Any]
 ) -> tuple[NDArray[np.complex128], Result, str]:
     """Return the multipliers of a round, its run, and why it is none of a periodic orbit, if so."""
-    multipliers = _multipliers(last, found.forced)
+    multipliers = _multipliers(last, found.forced, found.scale[found.free])
     runs = runs if {"dt", "max_step"} & set(runs) else {**runs, "max_step": last.period / _SAMPLES}
     out = found.sim.run(found.bd, T=last.period, start=found.begun(last.x), **runs)
     return multipliers, out, message or _why_none(found, out, last.period, multipliers, tol, runs)
@@ -426,12 +430,18 @@ def _told(found: _Return, missing: Array) -> str:
     return f"{name} ends {missing[worst]:.3g} from where it begins ({why})"
 
 
-def _multipliers(last: _Round, forced: bool) -> NDArray[np.complex128]:
-    """Return the Floquet multipliers, the largest first, without that along an orbit that may be begun at any time."""
-    values = np.linalg.eigvals(last.slope).astype(complex)
-    values[np.abs(values) <= _NOTHING * np.linalg.norm(last.slope)] = 0.0
+def _multipliers(last: _Round, forced: bool, scale: Array) -> NDArray[np.complex128]:
+    """Return the Floquet multipliers, the largest first, without that along an orbit that may be begun at any time.
+
+    That one is taken out by its direction, the rates: of several that are 1, as where orbits lie side by side, the
+    eigenvalues are as inexact as the root of the derivatives' error.
+    """
+    slope = last.slope * scale / scale[:, None]
     if not forced:
-        values = np.delete(values, np.argmin(np.abs(values - 1.0)))
+        across = np.linalg.qr(last.change[:, -1:] / scale[:, None], mode="complete")[0][:, 1:]
+        slope = across.T @ slope @ across
+    values = np.linalg.eigvals(slope).astype(complex)
+    values[np.abs(values) <= _NOTHING * np.linalg.norm(slope)] = 0.0
     return values[np.argsort(-np.abs(values), kind="stable")]
 
 

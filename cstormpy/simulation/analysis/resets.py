@@ -6,6 +6,7 @@ change is put back each time.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, DiagramError
 from cstormpy.graph.differences import MOVED, differenced_function
 from cstormpy.simulation.analysis.parameters import Parameters
+from cstormpy.simulation.bdsim_blocks import handler_of
+from cstormpy.simulation.compiled.side_effects import Remembered
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.events import states_left
 from cstormpy.simulation.handlers import Held, handling
@@ -71,6 +74,8 @@ class Resets:
         How the time of the event follows the parameters.
     values : (k, k)
         How the numbers that the parameters are now follow the parameters, of which handlers may have set some.
+    remembered : Remembered
+        What handlers of the events before remember that follows what they were called with; theirs are added.
 
     Attributes
     ----------
@@ -80,6 +85,8 @@ class Resets:
         The same behind the event.
     numbers : (k, m) or None
         How the numbers of the blocks follow the parameters from now on, where a handler has set some that do.
+    recalled : list of str
+        The blocks whose handlers write something else where others, or they, had remembered other numbers.
     """
 
     def __init__(
@@ -95,20 +102,27 @@ class Resets:
         seen: list[Seen],
         shift: Array,
         values: Array,
+        remembered: Remembered,
     ) -> None:
         self.values: Array = values
         self.numbers: Array | None = None
+        self.recalled: list[str] = []
         self._diagram, self._simstate, self._parameters, self._numbers = diagram, simstate, parameters, numbers
         self._t, self._x, self._inputs, self._seen, self._shift = t, x, inputs, seen, shift
         self._fired = [(i, *simstate.crossing_detectors[i]) for i in fired]
         self._written: list[_Written] = []
         self.by: list[str] = []
+        self._remembered = remembered
 
     def handle(self, handle: Handle, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         """Let a block handle its event, after it was seen how the states that a handler of the user writes follow."""
-        if isinstance(block, Block):  # not a crossing of a block of ours
-            self._try(handle, block, t, states_left(self._diagram, states))
+        if not isinstance(block, Block):  # a crossing of a block of ours
+            handle(block, t, x, states)
+            return
+        follows = self._try(handle, block, t, states_left(self._diagram, states))
         handle(block, t, x, states)
+        if follows:  # as they are now
+            self._remembered.update(follows.common(_memory(block)))
 
     def carry(self, dx: Array, x: Array) -> tuple[Array, Array]:
         """Return how the states x behind follow the parameters (k, n), as those before do at the time of the event.
@@ -150,13 +164,19 @@ class Resets:
         own = self._parameters.slopes(reset)
         return reset(), detector.tangents(self._t, before, dx).T + self.values @ own
 
-    def _try(self, handle: Handle, block: Any, t: float, x: Array) -> None:
-        """Note what a handler writes, and how that follows the rest, if it writes any states or numbers."""
+    def _try(self, handle: Handle, block: Any, t: float, x: Array) -> Remembered:
+        """Note what a handler writes, and how that follows the rest, if it writes any states or numbers.
 
-        def left(x: Array, time: float = t) -> Array:
+        Return which of the numbers that it remembers follow the states and the time.
+        """
+        memories: list[Remembered] = []
+
+        def left(x: Array, time: float = t, memorise: bool = False) -> Array:
             states = self._diagram.bd.state_map(x.copy(), self._simstate)
             try:
                 handle(block, time, x, states)
+                if memorise:
+                    memories.append(_memory(block))
                 return np.concatenate([states_left(self._diagram, states), self._numbers(), self._parameters.get()])
             except CstormError as error:
                 raise ValueError(str(error)) from error
@@ -167,8 +187,14 @@ class Resets:
         numbers = np.concatenate([self._numbers(), self._parameters.get()])
         aside = x + MOVED * np.maximum(1.0, np.abs(x)) * np.cos(np.arange(n))
         try:
+            now, follows = left(x, memorise=True), Remembered()
+            with contextlib.suppress(ValueError):  # which the differences tell, if there are any
+                left(aside, t + MOVED * max(1.0, abs(t)), memorise=True)
+                follows = memories[1].differing(memories[0])
+            with self._remembered.moved(MOVED):
+                self.recalled += [str(block.name)] * (not np.array_equal(now, left(x), equal_nan=True))
             if all(np.array_equal(left(each), np.concatenate([each, numbers])) for each in (x, aside)):
-                return
+                return follows
             after, slopes = differenced_function(left, (x,), (np.eye(n),))
             by_signals = self._by_signals(lambda time: left(x, time), after.size)
         except ValueError as error:
@@ -181,6 +207,7 @@ class Resets:
         sets = slopes[n:].any() or by_signals[:, n:].any() or not np.array_equal(own[:, n:], still)
         self.by.append(str(block.name))
         self._written.append(_Written(block, after[:n], slopes, own, by_signals, bool(sets)))
+        return follows
 
     def _by_signals(self, left: Callable[[float], Array], size: int) -> Array:
         """Return how what a handler leaves follows the parameters (k, size) by the time and signals it looks at."""
@@ -200,3 +227,8 @@ class Resets:
         values = tuple(np.asarray(old, dtype=float) for old in before)
         along = [tangents.reshape(*v.shape, -1) for (_, tangents), v in zip(self._seen, values, strict=True)]
         return np.asarray(differenced_function(seen, (np.array(self._t), *values), (self._shift, *along))[1]).T
+
+
+def _memory(block: Any) -> Remembered:
+    """Return the numbers that the function of a block, or the block, has left anywhere."""
+    return Remembered([vars(each) for each in handling([block]) if handler_of(each) is not None])

@@ -34,6 +34,7 @@ from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.edges import edges_of
 from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.named_states import state_vector
 from cstormpy.simulation.recording import Signal, find_signals
@@ -107,6 +108,8 @@ class SteppedByOthers:
         The inputs there, as they are wired.
     jumps : list of (float, Clock)
         When sampled blocks jump, and by which clock, where that ticks first with its tick 0.
+    sources : list of Block
+        Sources that jump or bend at known times.
     saved : SavedState or None
         Where it begins, if that was saved.
     places, seen, wired : ndarray
@@ -126,6 +129,7 @@ class SteppedByOthers:
     outputs: tuple[str, ...]
     states: tuple[str, ...]
     jumps: list[tuple[float, Clock]]
+    sources: list[Any]
     saved: SavedState | None
     places: NDArray[np.int64]
     seen: NDArray[np.int64]
@@ -197,6 +201,11 @@ class SteppedByOthers:
             [(ticks[c], number[c]) for c in clocks],
             np.array(sorted(j for j in jumps if j > start.t), dtype=float),
         )
+
+    @property
+    def stops(self) -> bool:
+        """Whether steps are cut on the way: where a clock ticks, or a source jumps."""
+        return bool(self.program.clocks or self.sources)
 
     @property
     def sampled(self) -> tuple[str, ...]:
@@ -271,6 +280,7 @@ def stepped_by_others(
             tuple(name for s in watched for name in labels(s)),
             tuple(bd.statenames[k] for k in kept),
             jumps,
+            jumping_sources(diagram, moved),
             saved if isinstance(saved := opened(x, f"{who}: x"), SavedState) else None,
             np.array([k for i in moved for k in assembly.places_of.get(i.signal.key, ())], dtype=np.int64),
             places_of(program, watched),
@@ -325,7 +335,12 @@ def _has_more_than_states(
         refuse_more_than_samples(diagram, simstate, declared, moved, "")
     except DiagramError:
         return True
-    return bool(diagram.cells)
+    return bool(diagram.cells or jumping_sources(diagram, moved))
+
+
+def jumping_sources(diagram: Diagram, moved: list[Input]) -> list[Any]:
+    """Return the sources that jump or bend at known times, and whose signals are no inputs."""
+    return [b for b, *_ in diagram.order if edges_of(b) is not None and not _replaced(b, moved)]
 
 
 def _jumps_of_samples(diagram: Diagram) -> list[tuple[float, Clock]]:
@@ -352,7 +367,10 @@ def refuse_other_ticks(program: Program, diagram: Diagram, who: str, cannot: str
 def refuse_more_than_samples(
     diagram: Diagram, simstate: Any, declared: list[tuple[float, Any]], moved: list[Input], who: str
 ) -> list[tuple[float, Clock]]:
-    """Refuse events that do something, and jumps of sources; return when sampled blocks jump, and by which clock."""
+    """Refuse events that do something, and sources that do not tell when they jump.
+
+    Returns when sampled blocks jump, and by which clock.
+    """
     for bound in diagram.bounds:
         equations = equations_of(bound.block)
         if (
@@ -369,18 +387,18 @@ def refuse_more_than_samples(
         if not _replaced(owner, moved):
             may_not = "locate" in inspect.signature(type(owner)).parameters
             remedy = "make it with locate=False, or " if may_not else ""
-            _refuse(who, block.name, "locates events", "located events", remedy)
+            _refuse(who, block.name, "locates events", "located events", remedy, gives=getattr(owner, "nout", 1) > 0)
     jumps = [(t, source) for t, source in declared if not isinstance(source, Clock) and source not in left_out]
     for _, source in jumps:
-        if source not in diagram.cells:
+        if source not in diagram.cells and edges_of(source) is None:
             _refuse_jumps(source, moved, who)
     return [(t, source._clock) for t, source in jumps if source in diagram.cells]
 
 
-def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "") -> NoReturn:
+def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "", gives: bool = True) -> NoReturn:
+    instead = ", and put what it gives in by inputs=" if gives else "; sim.sweep makes many runs with it"
     raise DiagramError(
-        f"{who}: block {name!r} {what}; only a run handles {kind}: {remedy}leave the block out of this diagram, and "
-        "put what it gives in by inputs="
+        f"{who}: block {name!r} {what}; only a run handles {kind}: {remedy}leave the block out of this diagram{instead}"
     )
 
 
@@ -396,6 +414,7 @@ def _refuse_jumps(source: Any, moved: list[Input], who: str) -> None:
         return
     name = getattr(source, "name", None)
     what, asked = (f"block {name!r}", f"inputs=[{name!r}]") if name else ("a function", "an input")
+    tell = "have its class tell when by a method edges(), as PULSE does, or " if name else ""
     raise DiagramError(
-        f"{who}: {what} declares when it jumps, which only a run handles; put in what it gives by {asked}"
+        f"{who}: {what} declares when it jumps, which only a run handles; {tell}put in what it gives by {asked}"
     )

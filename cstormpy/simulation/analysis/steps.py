@@ -270,8 +270,8 @@ class Trajectory:
     ----------
     t : ndarray, (N,)
     dt : ndarray, (N, k)
-        How the times of the samples follow the parameters: those on both sides of a source's jump go with it, and the
-        last one with the event at which a block stops the run.
+        How the times of the samples follow the parameters: those on both sides of a source's jump, or of an event, go
+        with it, and the last one with the event at which a block stops the run.
     x, dx : ndarray, (N, n), (N, k, n)
     rate : ndarray, (n,)
         Rates of the states at the end.
@@ -282,6 +282,8 @@ class Trajectory:
     y, dy : list of ndarray, each (N, ...), (N, k, ...)
     events : list of Event
         Zero crossings that were met, whose share in the derivatives is in them.
+    shifts : list of ndarray (k,)
+        How their times follow the parameters.
     differenced : list of (str, str)
         Blocks whose derivatives are differences, and what in them.
     notes : list of str
@@ -302,6 +304,7 @@ class Trajectory:
     y: list[Array]
     dy: list[Array]
     events: list[Event]
+    shifts: list[Array]
     differenced: list[tuple[str, str]]
     notes: list[str]
     meetings: list[Event]

@@ -191,6 +191,8 @@ class TickingRun(LocatingRun):
         self.t, self._aside, self.steps = float(times[taken]), 0, self.steps + taken
         d.forget()
         hand_samples_back(s.z, self.program, d, self.simstate)
+        last = slice(max(0, seen - 2), seen)
+        self._look_for_bends(times[1 : seen + 1][last], *(part[last] for part in kept[:2]))
         return taken == len(times) - 1, which[: np.count_nonzero(places <= seen)]
 
     def _ticks_ahead(self, agenda: list[tuple[float, Any]]) -> tuple[Array, NDArray[np.int64]]:

@@ -27,6 +27,7 @@ from cstormpy.simulation.analysis.model import (
 )
 from cstormpy.simulation.analysis.ports import feed_open_inputs
 from cstormpy.simulation.analysis.sampled import deciding, switch_at
+from cstormpy.simulation.bdsim_blocks import handler_of
 from cstormpy.simulation.named_states import continuous_parts, numbers, state_places
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.wiring import describe
@@ -304,12 +305,12 @@ def _conditions(
 def idle_states(bd: Any, slopes: Array) -> list[int]:
     """Return the states that only add up, as that of an EFFORT: no other block but sinks looks at them, and no rate.
 
-    `slopes` are those of the rates to the states.
+    Sinks that act, as an EVENT, count as other blocks. `slopes` are those of the rates to the states.
     """
     found = []
     for b, at in continuous_parts(bd):
         ends = [wire.end.block for wire in bd.wirelist if wire.start.block is b]
-        if not slopes[:, at].any() and not any(end.nout for end in ends):
+        if not slopes[:, at].any() and not any(end.nout or handler_of(end) is not None for end in ends):
             found += at
     return found
 

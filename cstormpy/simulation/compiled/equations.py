@@ -126,7 +126,7 @@ def equations_of(block: Any) -> Equations | None:
     """
     kind = type(block)
     found = {name: _rule(kind, name) for name in ("output", "deriv", "next")}
-    watched = _rules["guard"].get(class_name(kind))
+    watched = _guard(kind)
     if watched is None and not any(found.values()):
         return None
     numbers = {}
@@ -141,6 +141,15 @@ def _quantity(twin: Any, t: Any, u: Any, x: Any, detector: Any) -> Any:
     """Return what a detector watches by a method of its block that it names."""
     own = [x] if getattr(detector, "of_states", False) else []
     return getattr(twin, detector.quantity.__name__)(t, u, *own, **getattr(detector, "named", {}))
+
+
+def _guard(kind: type) -> Rule | None:
+    """Return the function that says what the detectors of a class watch, which it declares where a run starts."""
+    for base in kind.__mro__:
+        registered = _rules["guard"].get(class_name(base))
+        if registered is not None or "start" in vars(base):
+            return registered
+    return None
 
 
 def _rule(kind: type, method: str, computes: str = "") -> Rule | None:

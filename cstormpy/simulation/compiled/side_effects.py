@@ -7,10 +7,12 @@ import random
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
+from cstormpy.arrays import Array
 from cstormpy.simulation.compiled.fingerprints import is_by_identity, reachable
 from cstormpy.simulation.surroundings import stored_names, surrounding
 
@@ -48,6 +50,86 @@ class Reached:
                 _put_back(each, kept)
                 changed = changed or _said(each)
         return changed
+
+
+class Remembered:
+    """Numbers that functions have left in lists, attributes and the like, by where they stand.
+
+    Whole numbers, which count, are none of them.
+
+    Parameters
+    ----------
+    roots : sequence
+        The functions and objects.
+    """
+
+    def __init__(self, roots: Sequence[Any] = ()) -> None:
+        objects = reachable(list(roots)) if roots else []
+        found = [((id(each), key), (each, _floats(value))) for each in objects for key, value in _entries(_kept(each))]
+        self._places = {place: held for place, held in found if held[1].size}
+
+    def __bool__(self) -> bool:
+        """Tell whether there are any."""
+        return bool(self._places)
+
+    def differing(self, other: Remembered) -> Remembered:
+        """Return those that are others than before, or were not there."""
+        found, nothing = Remembered(), (None, np.zeros(0))
+        for place, held in self._places.items():
+            if not np.array_equal(held[1], other._places.get(place, nothing)[1], equal_nan=True):
+                found._places[place] = held
+        return found
+
+    def common(self, other: Remembered) -> Remembered:
+        """Return those of another that stand in the same places."""
+        found = Remembered()
+        found._places = {place: other._places[place] for place in self._places if place in other._places}
+        return found
+
+    def update(self, other: Remembered) -> None:
+        """Add others."""
+        self._places.update(other._places)
+
+    @contextmanager
+    def moved(self, share: float) -> Iterator[None]:
+        """Let them be others, by so large a part of them, or of 1."""
+        kept = {id(each): (each, _kept(each)) for each, _ in self._places.values()}
+        for name, (each, values) in kept.items():
+            now = values.copy()
+            for key, value in _entries(values):
+                if (name, key) in self._places and _floats(value).size:
+                    now[key] = _moved(value, share)
+            _put_back(each, now)
+        try:
+            yield
+        finally:
+            for each, values in kept.values():
+                _put_back(each, values)
+
+
+def _entries(kept: Any) -> list[tuple[Any, Any]]:
+    """Return what stands in something, by its place."""
+    if isinstance(kept, dict):
+        return list(kept.items())
+    if isinstance(kept, np.ndarray) and not kept.ndim:
+        return [((), kept[()])]
+    return list(enumerate(kept)) if isinstance(kept, (list, np.ndarray)) else []
+
+
+def _floats(value: Any) -> Array:
+    """Return the numbers of a number, an array, or a list or tuple of such; none of anything else."""
+    if isinstance(value, (float, np.floating)):
+        return np.array([float(value)])
+    if isinstance(value, (list, tuple)):
+        parts = [_floats(each) for each in value]
+        return np.concatenate(parts) if parts and all(part.size for part in parts) else np.zeros(0)
+    return np.ravel(value).astype(float) if isinstance(value, np.ndarray) and value.dtype.kind == "f" else np.zeros(0)
+
+
+def _moved(value: Any, share: float) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_moved(each, share) for each in value]
+    return value + share * np.maximum(1.0, np.abs(value))
 
 
 def _state_of(generator: Any, new: Any = None) -> Any:

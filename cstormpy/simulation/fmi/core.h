@@ -208,9 +208,23 @@ static int tick(State *s) {
 /* When something jumps, which does so a time after the first tick of a clock. */
 static double jump_of(const State *s, int k) { return JUMPS[k] + s->first[JUMPS_BY[k]] * PERIOD[JUMPS_BY[k]]; }
 
+/* When a source jumps first behind a time, as some do over and over. */
+static double edge_after(double t) {
+    double first = INFINITY;
+    int k;
+    for (k = 0; k < NEDGES; k++) {
+        double edge = EDGES[k];
+        if (edge <= t) edge = EVERY[k] > 0.0 ? edge + (floor((t - edge) / EVERY[k]) + 1.0) * EVERY[k] : INFINITY;
+        first = fmin(first, edge);
+    }
+    return first;
+}
+
 /* The time up to which nothing jumps, at most some end. */
 static double smooth_until(const State *s, double end) {
+    double edge = edge_after(s->t + AT_JUMP);
     int k;
+    if (end - edge > AT_JUMP) end = edge;
     for (k = 0; k < NCLOCKS; k++) {
         double next = next_tick(s, k);
         if (end - next > SOON * PERIOD[k]) end = fmax(next, s->t); /* a tick that is late is now */
@@ -224,9 +238,12 @@ static double smooth_until(const State *s, double end) {
 
 /* Have signals seen behind a jump that is now, and before one at the end of what follows. */
 static void look(State *s, double until) {
+    double now = edge_after(s->t - AT_JUMP), then = edge_after(until - AT_JUMP);
     int k;
     s->earliest = -INFINITY;
     s->latest = INFINITY;
+    if (now - s->t <= AT_JUMP) s->earliest = now + JUMP_WIDTH * (nextafter(now, INFINITY) - now);
+    if (then - until <= AT_JUMP) s->latest = then - JUMP_WIDTH * (nextafter(then, INFINITY) - then);
     for (k = 0; k < NJUMPS; k++) {
         double jump = jump_of(s, k), width = JUMP_WIDTH * (nextafter(jump, INFINITY) - jump);
         if (fabs(jump - s->t) <= AT_JUMP) s->earliest = jump + width;

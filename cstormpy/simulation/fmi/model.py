@@ -19,6 +19,7 @@ from cstormpy.simulation.analysis.ports import feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.stepped_by_others import (
     AssemblySteppedByOthers,
     declared_events,
+    jumping_sources,
     needed_part,
     refuse_more_than_samples,
     refuse_other_ticks,
@@ -26,6 +27,7 @@ from cstormpy.simulation.analysis.stepped_by_others import (
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
+from cstormpy.simulation.edges import Edges
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.step_control import JUMP_WIDTH, MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
@@ -105,6 +107,8 @@ def model_of(
         if watched:
             diagram, kept = needed_part(diagram, simstate, moved, watched)
         jumps = refuse_more_than_samples(diagram, simstate, declared_events(simstate), moved, what)
+        sources = jumping_sources(diagram, moved)
+        edges = Edges.of(sources)
         try:
             assembly = _WithoutPython(diagram, moved)
             program = assembly.program()
@@ -119,7 +123,7 @@ def model_of(
         raise DiagramError(f"{what}: block {block.name!r} cannot be written in C: what keeps its loops closed cannot")
     if not program.refresh():
         raise DiagramError(f"{what}: the equations do not hold for the values that the parameters have")
-    slopes = _slopes(program, tuned, what)
+    slopes = _slopes(program, tuned, sources, what)
     widths = [np.size(s.slot.value) if np.shape(s.slot.value) else 0 for s in watched]
     units = units_of(mechanisms_of(bd.blocklist), watched, [], widths)
     u0 = [(name, float(v)) for i in moved for name, v in zip(labels(i.signal), i.value, strict=True)]
@@ -138,7 +142,7 @@ def model_of(
         *(Variable(n, "solver", v, "", f"{d} of {method.name}") for n, v, d in zip(names, numbers, told, strict=True)),
     ]
     header = _header(program, method, variables, places_of(program, watched), assembly, moved, slopes)
-    header += _clocks(program, sampled, jumps)
+    header += _clocks(program, sampled, jumps) + _edges(program, edges)
     return Model(str(bd.name), variables, header)
 
 
@@ -164,14 +168,14 @@ def _refuse_unwritten(program: Program, what: str) -> None:
         raise DiagramError(f"{what}: block {name!r} cannot be written in C: it calls {node.primitive.name!r}")
 
 
-def _slopes(program: Program, tuned: Parameters | None, what: str) -> list[tuple[int, int, float]]:
+def _slopes(program: Program, tuned: Parameters | None, sources: list[Any], what: str) -> list[tuple[int, int, float]]:
     """Return how the numbers of the equations follow parameters: the place of each, the parameter, and the factor.
 
     Only what follows in proportion is taken: a parameter by which masses are divided before, say, is refused.
     """
     if tuned is None:
         return []
-    base = program.p.copy()
+    base, edges = program.p.copy(), Edges.of(sources)
     with tuned.kept() as values:
         moves = 2.0 ** np.ceil(np.log2(np.maximum(np.abs(values), 1e-3))) / 4.0
 
@@ -179,6 +183,11 @@ def _slopes(program: Program, tuned: Parameters | None, what: str) -> list[tuple
             tuned.set(moved)
             if not program.refresh():
                 raise InvalidValue(f"{what}: parameters: {', '.join(tuned.names)} change the form of the equations")
+            if any(np.any(u != v) for u, v in zip(vars(edges).values(), vars(Edges.of(sources)).values(), strict=True)):
+                raise InvalidValue(
+                    f"{what}: parameters: of {', '.join(tuned.names)} one says when a source jumps, which is fixed "
+                    "in a unit; leave it out, or put what the source gives in by inputs="
+                )
             return program.p.copy()
 
         found = np.zeros((len(values), base.size))
@@ -267,7 +276,6 @@ def _clocks(program: Program, sampled: Array, jumps: list[tuple[float, Any]]) ->
         *(f"#define {k} {n}" for k, n in (("NZ", sampled.size), ("NCLOCKS", len(clocks)), ("NJUMPS", len(jumps)))),
         f"#define SOON {_SOON!r}",
         f"#define JUMP_WIDTH {float(JUMP_WIDTH)!r}",
-        f"#define AT_JUMP {_SOON * min((clock.T for clock, _, _ in clocks), default=0.0)!r}",
         _doubles("SAMPLED_AT_START", sampled),
         _doubles("PERIOD", [clock.T for clock, _, _ in clocks]),
         _doubles("OFFSET", [clock.offset for clock, _, _ in clocks]),
@@ -278,6 +286,19 @@ def _clocks(program: Program, sampled: Array, jumps: list[tuple[float, Any]]) ->
         _whole("OWN", own),
         _whole("NEW_AT", [first for _, _, first in clocks]),
         _whole("FLAG_AT", [program.flags[clock] for clock, _, _ in clocks]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _edges(program: Program, edges: Edges) -> str:
+    """Return the C of when sources jump, and how close to a jump a time is that of it."""
+    given = np.concatenate([[clock.T for clock, _, _ in program.clocks], edges.every, edges.first])
+    lengths = given[np.isfinite(given) & (given > 0.0)]
+    lines = [
+        f"#define NEDGES {edges.first.size}",
+        f"#define AT_JUMP {_SOON * float(lengths.min(initial=1.0))!r}",
+        _doubles("EDGES", edges.first),
+        _doubles("EVERY", np.where(np.isfinite(edges.every), edges.every, 0.0)),
     ]
     return "\n".join(lines) + "\n"
 

@@ -1,0 +1,79 @@
+"""Times at which sources jump or bend, of those that tell them without a run: once each, or over and over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from bdsim.blocks.sources import Piecewise, Ramp, Step, WaveForm
+from numpy.typing import NDArray
+
+from cstormpy.arrays import Array
+from cstormpy.simulation.run_start import corners_of
+
+
+def edges_of(source: Any) -> tuple[list[float], float] | None:
+    """Return when a source jumps or bends, and after which time all of these come again, 0 if never.
+
+    One of our own tells it by its method `edges`, by the numbers of now. None of a source that does not tell.
+    """
+    kind = type(source)
+    if hasattr(kind, "edges"):
+        told: tuple[list[float], float] = source.edges()
+        return told
+    if kind in (Step, Ramp):
+        return [float(source.T)], 0.0
+    if kind is Piecewise:
+        return [float(t) for t in source.t], 0.0
+    if kind is WaveForm:
+        return [(part() + source.phase) % 1.0 / source.freq for part in corners_of(source)], 1.0 / source.freq
+    return None
+
+
+@dataclass(frozen=True)
+class Edges:
+    """When some sources jump, without an end.
+
+    Attributes
+    ----------
+    first, every : ndarray, (m,)
+        When each comes first, and after which time again and again, infinite if never.
+    """
+
+    first: Array
+    every: Array
+
+    @classmethod
+    def of(cls, sources: Iterable[Any]) -> Edges:
+        """Return those of sources that tell them."""
+        told = [found for source in sources if (found := edges_of(source)) is not None]
+        first = [t for times, _ in told for t in times]
+        every = [period or np.inf for times, period in told for _ in times]
+        return cls(np.array(first, dtype=float), np.array(every, dtype=float))
+
+    def after(self, t: Array) -> Array:
+        """Return the first edge behind times (..., 1), of the same shape; infinite if none comes.
+
+        >>> Edges(np.array([0.5, 0.2]), np.array([np.inf, 1.0])).after(np.array([[0.0], [0.3], [2.2]])).ravel()
+        array([0.2, 0.5, 3.2])
+        """
+        rounds = np.floor((t - self.first) / self.every) + 1.0
+        again = self.first + np.where(np.isinf(self.every), np.inf, rounds * self.every)
+        found: Array = np.where(t < self.first, self.first, again).min(axis=-1, keepdims=True, initial=np.inf)
+        return found
+
+    def between(self, begin: float, end: float) -> Array:
+        """Return the edges from a time to another, in order."""
+        found = [self.first[(self.first >= begin) & (self.first <= end)]]
+        for first, every in zip(self.first, self.every, strict=True):
+            if np.isfinite(every):
+                rounds = np.arange(max(1.0, np.ceil((begin - first) / every)), np.floor((end - first) / every) + 1.0)
+                found.append(first + rounds * every)
+        return np.unique(np.concatenate(found))
+
+    def are_at(self, t: Array, within: Array) -> NDArray[np.bool_]:
+        """Tell at which times (..., 1) there is one, up to a difference."""
+        found: NDArray[np.bool_] = self.after(t - within) <= t + within
+        return found

@@ -173,7 +173,8 @@ class FromData(bases.Ported, SourceBlock):
     with ``interpolation="linear"``, :math:`y_i` with ``"previous"``, and on the cubic spline through the samples with
     ``"cubic"``. Two samples of one time are a jump, at which the later one holds. Before the first and after the last
     sample, ``ends="hold"`` keeps the nearest one, ``"repeat"`` plays the record over and over, ``"error"`` ends the
-    run. Jumps are declared, so that no step of an integration reaches over them.
+    run. Jumps are declared, so that no step of an integration reaches over them; bends are not: as the carrier of a
+    PWM take a sawtooth, ``t=[0, T], y=[0, 1], ends="repeat"``, or ``WAVEFORM("triangle")``, whose corners are declared.
 
     Examples::
 

@@ -76,6 +76,27 @@ def test_a_repetition_begins_at_its_very_time():
         assert block.test_output(t=0.3 + k * (0.4 - 0.3))[0] == pytest.approx([0.0], abs=1e-12)
 
 
+@pytest.mark.parametrize("period", [2e-5, 1e-3, 0.1, 0.7, 1 / 3, 3.0])
+@pytest.mark.parametrize("rounds", [0, 1, 1000])
+def test_a_run_sees_both_ends_of_each_round(period, rounds):
+    """A sawtooth that snapped to its next round too early hid switchings of a converter, whose COMPARE looks there."""
+    sim, bd = ours()
+    carrier = bd.FROMDATA(t=np.array([0.0, period]) + rounds * period, y=[0.0, 1.0], ends="repeat", name="carrier")
+    level, duty = bd.SUM("+-", name="level"), bd.CONSTANT(0.5)
+    bd.connect(duty, level[0])
+    bd.connect(carrier, level[1])
+    bd.connect(level, switch := bd.COMPARE(">", name="switch"))
+    bd.connect(switch, bd.INTEGRATOR(name="on"))
+    out = sim.run(bd, T=60.25 * period, watch=["carrier"], on_error="raise")
+    jumps = np.flatnonzero((np.diff(out.t) == 0.0) & (out.t[1:] > 0.5 * period))
+    jumps = jumps[abs(out.t[jumps] / period % 1.0 - 0.5) > 0.25]  # the others are where the switch works
+    ends = out.signal("carrier").ravel()
+    np.testing.assert_allclose(ends[jumps], 1.0, atol=1e-9)
+    np.testing.assert_allclose(ends[jumps + 1], 0.0, atol=1e-9)
+    assert len(jumps) == 60
+    np.testing.assert_allclose(out.x[-1], 30.25 * period, rtol=1e-9)
+
+
 def test_speed_scales_rates():
     block = SplineTrajectory(CURVE, speed=2.0, start=1.0)
     q, qd, qdd = block.test_output(t=1.3)

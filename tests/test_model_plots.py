@@ -159,3 +159,11 @@ def test_what_cannot_be_drawn_is_refused(given, says):
     model = LinearModel.of([[-1.0]], [[1.0, 2.0]], [[1.0]])
     with pytest.raises(CstormError, match=f"^{says}"):
         model.plot(**given)
+
+
+def test_a_bode_plot_says_where_there_is_no_response():
+    """The panels stayed empty, as for the duty of a converter whose switch a linear model holds."""
+    model = LinearModel.of(-np.eye(2), [[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0]])
+    above, _ = model.plot("bode").axes
+    assert [text.get_text() for text in above.texts] == [f"no response to {model.inputs[1]}"]
+    assert not LinearModel.of(-1.0, 1.0, 1.0).plot("bode").axes[0].texts

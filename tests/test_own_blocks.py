@@ -10,7 +10,8 @@ from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
 from own_laws import ACROBOT, placed, ways
 from test_compiled import simulation
 
-from cstormpy.errors import UnknownName
+import cstormpy as cs
+from cstormpy.errors import CstormError, UnknownName
 from cstormpy.graph.choices import choose
 from cstormpy.mechanism import library
 
@@ -256,3 +257,70 @@ def test_who_sets_a_number_of_an_own_block_as_a_parameter_is_told_to_set_the_att
         leak.set_param("factor", 3.0)
     with pytest.raises(UnknownName, match=r"parameter 'facto' does not exist"):
         leak.set_param("facto", 3.0)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_an_output_that_reads_inputs_unannounced_gets_none(engine):
+    """It got them behind a source, and else those of another time: a sampled block held nothing, engines differed."""
+
+    class Passing(SampledBlock):
+        def __init__(self, clock, **blockargs):
+            super().__init__(clock, x0=[0.0], nin=1, nout=1, **blockargs)
+
+        def output(self, t, u, x):
+            return [u[0]]
+
+        def next(self, t, u, x):
+            return x
+
+    def wired(**options):
+        sim = cs.Simulation(engine=engine, live=False, progress=False)
+        bd = sim.blockdiagram()
+        passing = Passing(bd.clock(1, "s"), name="passing", bd=bd, **options)
+        bd.connect(bd.TIME(), passing)
+        bd.connect(passing, bd.INTEGRATOR(name="total"))
+        return sim, bd
+
+    sim, bd = wired()
+    with pytest.raises(
+        CstormError, match=r"'passing', output at t = 0: output\(\) returned None; .* made with feedthrough=True"
+    ):
+        sim.run(bd, T=3.0)
+    sim, bd = wired(feedthrough=True)
+    assert sim.run(bd, T=3.0).x[-1] == pytest.approx(0.0 + 1.0 + 2.0)
+
+
+@pytest.mark.parametrize(("first", "ops"), [([1.0, 2.0], "*/"), (2.0, "**")])
+def test_a_product_of_vectors_says_what_multiplies_them_number_by_number(first, ops):
+    """It ended in NumPy's words about matrices; two vectors alike are their inner product, as bdsim has it."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    product = bd.PROD(ops, name="product")
+    bd.connect(bd.CONSTANT(first), product[0])
+    bd.connect(bd.CONSTANT([3.0, 4.0]), product[1])
+    bd.connect(product, bd.NULL())
+    with pytest.raises(CstormError, match=r"element by element do bd.FUNCTION\(numpy.multiply, nin=2\)"):
+        sim.run(bd, T=0.1)
+
+
+def test_an_output_of_another_kind_is_told_without_another_remedy():
+    """That its inputs are not there yet was told too, though it reads none."""
+
+    class Plain(ContinuousBlock):
+        def __init__(self, **blockargs):
+            super().__init__(nin=1, nout=1, nstates=1, **blockargs)
+            self._x0 = np.zeros(1)
+
+        def output(self, t, u, x):
+            return x
+
+        def deriv(self, t, u, x):
+            return -x
+
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), plain := Plain(bd=bd, name="plain"))
+    bd.connect(plain, bd.NULL())
+    with pytest.raises(CstormError, match="must return a list of 1 value") as caught:
+        sim.run(bd, T=0.1)
+    assert "feedthrough" not in str(caught.value)

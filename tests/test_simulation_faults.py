@@ -516,6 +516,23 @@ def test_a_handler_that_fails_with_a_key_error_of_nothing_is_told():
     assert out.status == "failed" and "event handler" in out.message and "KeyError" in out.message
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_what_the_function_of_an_event_gets_wrong_is_told(engine):
+    """A misspelt number or state was set in silence, so that a protection did nothing."""
+
+    def misspelt(block):
+        level.vlaue = 0.0
+
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    x, level = bd.INTEGRATOR(-1.0, name="x"), bd.CONSTANT(2.0, name="level")
+    bd.connect(level, x)
+    bd.connect(x, bd.EVENT("^", misspelt, name="trip"))
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed" and "block 'trip' (EVENT), event handler at t = 0.5: " in out.message
+    assert "attribute 'vlaue' does not exist; did you mean 'value'?" in out.message
+
+
 @pytest.mark.parametrize(
     ("handler", "said"),
     [

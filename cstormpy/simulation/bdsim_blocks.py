@@ -25,7 +25,7 @@ from bdsim.blocks.sampled import LTI_SS_S
 from bdsim.blocks.sinks import Event
 
 from cstormpy.arrays import real_array
-from cstormpy.errors import BlockError, InvalidValue, ShapeError, shown
+from cstormpy.errors import BlockError, InvalidType, InvalidValue, ShapeError, shown
 
 NOTES = {
     "EVENT": """In a run of cstormpy the function is called as
@@ -56,7 +56,18 @@ def output_of(block: Any) -> Callable[..., Any]:
         return functools.partial(linear_outputs, block)
     if type(block).output is Function.output:
         return _FunctionOutputs(block)
-    return method_of(block, "output")
+    method = method_of(block, "output")
+    if block.hasstate and not block._feedthrough and _is_of_user(block):
+        return functools.partial(_outputs_of_states, method)
+    return method
+
+
+def _outputs_of_states(method: Callable[..., Any], t: float, u: list[Any], x: Any) -> Any:
+    """Return what a block of the user's shows of its states; inputs, which may be of another time, are kept back."""
+    values = method(t, [None] * len(u), x)
+    if isinstance(values, (list, tuple)) and any(value is None for value in values):
+        raise InvalidType("output() returned None")
+    return values
 
 
 def handler_of(block: Any) -> Callable[..., None] | None:
@@ -96,9 +107,14 @@ def method_of(block: Any, name: str) -> Callable[..., Any]:
     """
     method: Callable[..., Any] = getattr(block, name)
     kind: Any = type(block)
-    if not is_of(kind, Function) and kind.__module__.partition(".")[0] in ("bdsim", "cstormpy"):
+    if not (is_of(kind, Function) or _is_of_user(block)):
         return method
     return lambda t, u, x: method(t, [_as_copy(v) for v in u], _as_copy(x))
+
+
+def _is_of_user(block: Any) -> bool:
+    """Tell whether the class of a block is one of the user's."""
+    return type(block).__module__.partition(".")[0] not in ("bdsim", "cstormpy")
 
 
 def _as_copy(value: Any) -> Any:

@@ -82,6 +82,8 @@ class Bound:
     decided = True
     #: Where nobody locates it, the state is put within its bounds after each step.
     settles = True
+    #: What it shows goes on without a jump.
+    leaps = False
 
     def __init__(self, block: Any, entry: int, place: int, simstate: Any = None) -> None:
         self.block, self.entry, self.place = block, entry, place

@@ -17,7 +17,7 @@ import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
 from bdsim.blocks.connections import DeMux
 from bdsim.blocks.displays import Scope
-from bdsim.blocks.functions import Gain
+from bdsim.blocks.functions import Gain, Prod
 from bdsim.blocks.sinks import Event, Stop
 from bdsim.exceptions import BlockRuntimeError
 
@@ -481,11 +481,16 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
-    early = not getattr(b, "_feedthrough", True) and any(slot.value is None for slot in b._inport_slots)
-    if what == "output" and early:
+    early = b.hasstate and not b._feedthrough and b.nin > 0
+    if what == "output" and early and not isinstance(error, BlockError):  # which tells of what it returns
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
+    if isinstance(b, Prod):
+        return (
+            "; PROD multiplies arrays as matrices: element by element do bd.FUNCTION(numpy.multiply, nin=2) and "
+            "numpy.divide so"
+        )
     if isinstance(b, Event):
         several = any(np.size(slot.value) > 1 for slot in b._inport_slots)
         return "; bd.INDEX([0]) takes one number out of a signal" if several else ""

@@ -59,6 +59,11 @@ def at_bounds(simstate: Any, x: Array, fired: list[int]) -> Array:
     return out
 
 
+def leaps(detector: Any) -> bool:
+    """Tell whether signals may jump where a detector fires: not where it only ends a step or the run."""
+    return bool(getattr(detector, "leaps", getattr(detector, "acts", True)))
+
+
 def states_left(diagram: Diagram, states: dict[Any, Any]) -> Array:
     """Return the continuous states that event handlers have left."""
     parts = [(b, np.asarray(states[b], dtype=float).reshape(-1)) for b, _ in diagram.continuous]

@@ -65,6 +65,7 @@ class _Condition:
     def __init__(self, block: Any, simstate: Any, detector: Any) -> None:
         self._block, self._simstate, self._detector = block, simstate, detector
         self.terminal, self.direction = detector.terminal, detector.direction
+        self.leaps = not isinstance(block, Stop)  # where a run ends nothing jumps
 
     def __call__(self, t: float, x: Any) -> float:
         try:

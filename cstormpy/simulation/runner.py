@@ -28,6 +28,7 @@ from cstormpy.simulation.events import (
     at_bounds,
     chatter_of,
     chatters_still,
+    leaps,
     refuse_chatter,
     refuse_endless,
     refuse_left,
@@ -84,6 +85,7 @@ class Run:
         self.error: CstormError | None = None
         self.events: list[Event] = []
         self.steps = 0
+        self._sees_both = False  # whether the near side of the event that is dealt with is recorded
         self._left_off: dict[Any, float] = {}  # when blocks have left off that chattered by rounding
         self._caused = 0  # events, one after the other, at the time of the present one
         #: What Ctrl-C does.
@@ -220,7 +222,7 @@ class Run:
             crossing = self.crossings.first(self.stepper) if self.crossings.detectors else None
             if crossing is not None:
                 self.observation.add_within(self.stepper, self.x, crossing[0], bound)
-                self._event(*crossing)
+                self._meet(*crossing)
                 return self.t >= bound and self.simstate.stop is None
             self.observation.add_within(self.stepper, self.x, self.stepper.t, bound)
             self.t, self.x = self.stepper.t, self.stepper.x
@@ -367,6 +369,16 @@ class Run:
 
     # events
 
+    def _meet(self, t: float, x: Array, fired: list[int]) -> None:
+        """Deal with a zero crossing within a segment, where signals that jump there have two values."""
+        self.t, self.x = t, at_bounds(self.simstate, x, fired)
+        if not self.settings.grid and any(leaps(self.simstate.crossing_detectors[i][0]) for i in fired):
+            if self.recording.last < t:
+                self._look_beyond(False)
+                self._observe(at_boundary=True)
+            self._sees_both = True
+        self._event(t, x, fired)
+
     def _event(self, t: float, x: Array, fired: list[int], jumped: bool = False) -> None:
         """Stand at a zero crossing, let the blocks handle it, and begin anew behind it."""
         d, simstate = self.diagram, self.simstate
@@ -386,8 +398,9 @@ class Run:
             if (told := getattr(type(detector), "told", None)) is not None:
                 self.events[-1].what = told(detector)
         after = states_left(d, states)
-        if not self.settings.grid and self._leaves_a_step(x, after):
+        if not (self.settings.grid or self._sees_both) and self._leaves_a_step(x, after):
             self._observe(at_boundary=True)
+        self._sees_both = False
         self.x = after
         d.bind_samples(simstate)
         if self.events:
@@ -437,6 +450,8 @@ class Run:
         before = set(states)
         try:
             handler(t, x, states, self.simstate)
+            if isinstance(block, Block):  # one of the user's may have set numbers
+                check_numbers(self.diagram.bd.blocklist)
             refuse_left(self.diagram, states, before, self.settings.check_finite)
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error

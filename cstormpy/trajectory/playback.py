@@ -18,8 +18,11 @@ from cstormpy.trajectory.bspline import BSpline
 ENDS = ("hold", "repeat", "error")
 """The choices at times before the start and after the end."""
 
-_SNAP = 2.0**-50
-"""A time this share of itself before the next repetition belongs to it: some units in the last place."""
+_SNAP = 3.0 * 2.0**-52
+"""A time this share of itself before the next repetition belongs to it: three to six units in the last place.
+
+Less than the width that runs leave before a declared jump: a step that ends there still sees the end of a round.
+"""
 
 
 def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
@@ -43,14 +46,17 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
     >>> place(2.5, 1.0, 2.0, "hold"), [float(place(t, 1.0, 2.0, "repeat")[0]) for t in (2.5, 0.75)]
     ((2.0, True), [1.5, 1.75])
     """
-    within = (t >= start) & (t < end)
     if ends == "repeat":
         period = end - start
-        since = np.fmod(t - start, period)
-        left = where(since < 0.0, -since, period - since)
-        since = where(since < 0.0, since + period, since)
-        since = where(left <= _SNAP * np.maximum(np.abs(t), np.abs(start)), 0.0, since)
-        return where(within, t, start + since), False
+        first = np.mod(start, period)
+        ahead = t + _SNAP * np.abs(t)
+        k = np.floor((t - first) / period)
+        k = where(ahead >= round_begins(k + 1.0, first, period), k + 1.0, k)
+        k = where(ahead < round_begins(k, first, period), k - 1.0, k)
+        since = np.maximum(t - round_begins(k, first, period), 0.0)
+        own = (ahead >= start) & (ahead < end)
+        return where(own, np.maximum(t, start), np.minimum(start + since, end)), False
+    within = (t >= start) & (t < end)
     held = where(t < start, start, where(t < end, t, end))
     if ends == "hold":
         return held, ~within if isinstance(within, Node) else not within
@@ -59,6 +65,15 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
         raise InvalidValue(f"t = {t:.9g} s is outside of [{start:g}, {end:g}]; ends='hold' or 'repeat' goes on there")
     require_zero(outside)
     return held, False
+
+
+def round_begins(k: Any, start: Any, period: Any) -> Any:
+    """Return when a repetition begins: to the last bit what `place` takes for it, so that jumps are declared there.
+
+    >>> round_begins(2, 1.0, 0.5)
+    2.0
+    """
+    return start + k * period
 
 
 def at_sample(t: float, times: Array) -> int:

@@ -49,7 +49,8 @@ class Analysis:
         takes the place of the signal instead, and the loop is open there: ``inputs=["controller.tau"],
         opened=["controller.tau"]`` gives the plant alone. An output of a port that is opened is what arrives there,
         one that is disturbed is with the disturbance. Sampled states are held: `held` names them. A QUANTIZER counts as
-        its input, a KALMAN or EKF as one of the covariance that it has, a NOISE without the count of its samples.
+        its input, a KALMAN or EKF as one of the covariance that it has, a NOISE without the count of its samples. What
+        switches, as a COMPARE of pulse width modulation, stays as it is, with a slope of zero.
 
         Parameters
         ----------

@@ -68,13 +68,17 @@ def _bode(model: LinearModel, w: Array) -> Any:
     _, axes = plt.subplots(rows, 1, sharex=True, squeeze=False, layout="constrained", figsize=(_WIDTH, _LOW * rows))
     axes[0, 0].set_xscale("log")  # of all, once: semilogx sets the scale of each panel for each line
     for i, output in enumerate(model.outputs):
-        above, below = axes[2 * i, 0], axes[2 * i + 1, 0]
+        above, below, without = axes[2 * i, 0], axes[2 * i + 1, 0], []
         for j, source in enumerate(model.inputs):
             size = np.abs(response[:, i, j])
             told = size > rounding[:, i, j]  # below, it would be noise
             size = 20.0 * np.log10(np.where(told, size, np.nan))
             above.plot(w, size, label=model.captions.get(source, source))
+            without += [] if told.any() else [model.captions.get(source, source)]
             below.plot(w[told], phase(response[told, i, j], hold[told]))
+        if without:
+            told_so = f"no response to {', '.join(without)}"
+            above.text(0.98, 0.04, told_so, transform=above.transAxes, ha="right", va="bottom", style="italic")
         above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
         below.set_ylabel("phase [°]")
         below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))

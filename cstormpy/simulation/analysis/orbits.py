@@ -27,6 +27,7 @@ from cstormpy.simulation.analysis.model_plots import complex_planes, draw_unit_c
 from cstormpy.simulation.analysis.sampled import ticks_within
 from cstormpy.simulation.analysis.trimming import idle_states
 from cstormpy.simulation.bdsim_blocks import handler_of
+from cstormpy.simulation.bounds import bounds_of, is_bounded
 from cstormpy.simulation.named_states import continuous_parts, numbers, phase_planes, sampled_names, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
@@ -196,6 +197,8 @@ class _Return:
         self.closed = [
             (b, slice(at[0], at[-1] + 1)) for b, at in continuous_parts(bd) if at and getattr(b, "closed", False)
         ]
+        #: Blocks of states with bounds, and where these stand.
+        self.bounded = [(b, at) for b, at in continuous_parts(bd) if at and is_bounded(b)]
         #: How many states are continuous, and the names of all.
         self.n, self.names = len(bd.statenames), list(map(str, bd.statenames))
         samples = samples_of(bd, start) if isinstance(start, SavedState) else {}
@@ -250,8 +253,10 @@ class _Return:
         return self.shut(x + self._following(x) @ step)
 
     def shut(self, x: Array) -> Array:
-        """Return a state with loops that are nearly closed closed."""
+        """Return a state within its bounds, and with loops that are nearly closed closed."""
         there = x.copy()
+        for block, at in self.bounded:
+            there[at] = np.clip(there[at], *bounds_of(block))
         for block, part in self.closed:
             there[part] = block.projected(there[part])
         return there

@@ -21,6 +21,9 @@ from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper
 
+#: How much of what is due is handed to the compiled steps at once, where events come between.
+_ROOM = 64
+
 
 class CompiledRun(Run):
     """A run whose derivative is compiled.
@@ -54,6 +57,7 @@ class CompiledRun(Run):
         super().__init__(*arguments)
         #: What is called once a slice, beside the watchers, which see each step.
         self.glances: list[Any] = []
+        self._room = _ROOM
 
     def begin(self, t: float, x: Array, step: float) -> None:
         """Stand at the start, the diagram translated."""
@@ -252,18 +256,22 @@ class CompiledRun(Run):
         slices, taken = self._slices, None
         assert slices is not None
         self._arrange(slices)
+        self._room = max(_ROOM, self._room // 2)
         try:
             while self._can_take_slices() and self.commands.empty():
                 taken = self._slice(slices)
                 slices.compiled.program.raise_interrupt()
                 close = SAME_TIME * max(1.0, abs(self.t))  # what is due within it is done together, by Python
-                if taken.look or taken.fired or self.t > slices.bound - close:
+                if self.t > slices.bound - close:
+                    self._room *= 4
+                    break
+                if taken.look or taken.fired:
                     break
         finally:
             self._hand_back(slices)
         if taken is None or not taken.fired:
             return False
-        self._event(self.t, self.x, taken.fired)
+        self._meet(self.t, self.x, taken.fired)
         return True
 
     def _arrange(self, slices: Slices) -> None:
@@ -272,7 +280,8 @@ class CompiledRun(Run):
         ticks: dict[Any, float] = {}
         jumps: list[float] = []
         clocks = [clock for clock, _, _ in slices.compiled.program.clocks]
-        for when, source in self.simstate.eventq.pop_until(math.inf):
+        ahead, then = self._ahead()
+        for when, source in ahead:
             if isinstance(source, Block):
                 jumps.append(when)
                 self._agenda.append((when, source))
@@ -280,20 +289,44 @@ class CompiledRun(Run):
                 ticks[source] = when
             elif source is not None:
                 self._agenda.append((when, source))
-        other = min([when for when, source in self._agenda if not isinstance(source, Block)], default=math.inf)
+        until = then[0][0] if then else math.inf
+        if any(isinstance(source, Block) for _, source in then):
+            jumps.append(until)  # which Python deals with, but steps do not see beyond
+        other = min([when for when, source in self._agenda if not isinstance(source, Block)], default=until)
         tolerance = SAME_TIME * max(1.0, abs(self.end))
         last = other >= self.end - tolerance
         ends = other > self.end + tolerance and not (self.settings.grid or self.diagram.bounds)
         # the number of a tick is one behind that of the next to be scheduled
-        due = [(ticks[clock], self.simstate.clock_states[clock].tick - 1) for clock in clocks]
+        due = [(ticks.get(clock, math.inf), self.simstate.clock_states[clock].tick - 1) for clock in clocks]
         slices.schedule(self.end if last else max(other, self.t), last, ends, due, np.array(jumps, dtype=float))
         slices.limit(self.stepper, SAME_TIME, JUMP_WIDTH, self.settings.grid or 0.0)
+
+    def _ahead(self) -> tuple[list[tuple[float, Any]], list[tuple[float, Any]]]:
+        """Take what is due next out of the queue, as much as there is room for; return it, and what is due then.
+
+        Where many jumps are ahead and events come between them, all of them would be handed over at each event.
+        """
+        queue, ahead = self.simstate.eventq, list[tuple[float, Any]]()
+        while len(queue) and len(ahead) < self._room:
+            when, sources = queue.pop()
+            ahead += [(float(when or 0.0), source) for source in sources]
+        if not len(queue):
+            return ahead, []
+        until = ahead[-1][0]
+        close = SAME_TIME * max(1.0, abs(until))  # what is due together is dealt with together
+        then = [due for due in ahead if due[0] >= until - close]
+        ahead = ahead[: -len(then)]
+        then += queue.pop_until(until + close)
+        for when, source in then:
+            self.simstate.declare_event(source, when)
+        return ahead, then
 
     def _hand_back(self, slices: Slices) -> None:
         """Schedule what is still ahead, as Python knows it."""
         due, left = slices.pending()
         for (clock, _, _), (when, index) in zip(slices.compiled.program.clocks, due, strict=True):
-            self.simstate.declare_event(clock, when)
+            if when < math.inf:  # else it is still in the queue
+                self.simstate.declare_event(clock, when)
             self.simstate.clock_states[clock].tick = index + 1
         first = float(left[0]) if len(left) else math.inf
         for when, source in self._agenda:

@@ -57,7 +57,7 @@ def output_of(block: Any) -> Callable[..., Any]:
     if type(block).output is Function.output:
         return _FunctionOutputs(block)
     method = method_of(block, "output")
-    if block.hasstate and not block._feedthrough and _is_of_user(block):
+    if _is_of_user(type(block)) and block.hasstate and not block._feedthrough:
         return functools.partial(_outputs_of_states, method)
     return method
 
@@ -107,14 +107,15 @@ def method_of(block: Any, name: str) -> Callable[..., Any]:
     """
     method: Callable[..., Any] = getattr(block, name)
     kind: Any = type(block)
-    if not (is_of(kind, Function) or _is_of_user(block)):
+    if not (is_of(kind, Function) or _is_of_user(kind)):
         return method
     return lambda t, u, x: method(t, [_as_copy(v) for v in u], _as_copy(x))
 
 
-def _is_of_user(block: Any) -> bool:
-    """Tell whether the class of a block is one of the user's."""
-    return type(block).__module__.partition(".")[0] not in ("bdsim", "cstormpy")
+@functools.lru_cache(maxsize=512)
+def _is_of_user(kind: Any) -> bool:
+    """Tell whether a class of blocks is one of the user's."""
+    return kind.__module__.partition(".")[0] not in ("bdsim", "cstormpy")
 
 
 def _as_copy(value: Any) -> Any:

@@ -28,11 +28,12 @@ def say_starts_beside(bd: Any, continuous: Sequence[tuple[Any, slice]], t: float
     t, x : float, (nstates,)
         Where a run begins.
     """
-    parts = {id(block): part for block, part in continuous}
     for wire in bd.wirelist:
+        if wire.start.port != 2 or getattr(type(wire.start.block), "outlabels", ()) != _OUTPUTS:
+            continue
         source, plant = wire.start.block, wire.end.block
-        part = parts.get(id(plant))
-        if part is None or wire.start.port != 2 or getattr(type(source), "outlabels", ()) != _OUTPUTS:
+        part = next((part for block, part in continuous if block is plant), None)
+        if part is None:
             continue
         names = plant._inport_names or ()
         if source.blockclass != "source" or names[wire.end.port : wire.end.port + 1] != ["acc"]:

@@ -447,12 +447,13 @@ class Run:
         handler = handler_of(block)
         if handler is None:
             return
-        before = set(states)
+        of_user = isinstance(block, Block)
+        before = set(states) if of_user else set[Any]()
         try:
             handler(t, x, states, self.simstate)
-            if isinstance(block, Block):  # one of the user's may have set numbers
+            if of_user:  # which may have set numbers, or what is none
                 check_numbers(self.diagram.bd.blocklist)
-            refuse_left(self.diagram, states, before, self.settings.check_finite)
+                refuse_left(self.diagram, states, before, self.settings.check_finite)
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 

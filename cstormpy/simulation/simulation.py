@@ -444,8 +444,6 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
             run.error.result = out  # type: ignore[attr-defined]
             raise run.error
         say_limits_left(out.data[".left_limits"])
-        if len(out.t):
-            say_starts_beside(run.diagram.bd, run.diagram.continuous, float(out.t[0]), out.x[0])
         if run.error is not None or run.status == "interrupted":
             until = "1 sample until then is" if len(out.t) == 1 else f"{len(out.t)} samples until then are"
             notice(f"{run.message}; {until} returned")
@@ -527,6 +525,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         )
         schedule(at, simstate)
         t, x, step = initial_state(start, diagram, simstate)
+        say_starts_beside(bd, diagram.continuous, t, x)
         run.resumed = isinstance(start, SavedState)
         run.begin(t, x, step)
         return run

@@ -290,7 +290,7 @@ class CompiledRun(Run):
             elif source is not None:
                 self._agenda.append((when, source))
         until = then[0][0] if then else math.inf
-        if any(isinstance(source, Block) for _, source in then):
+        if then and any(isinstance(source, Block) for _, source in then):
             jumps.append(until)  # which Python deals with, but steps do not see beyond
         other = min([when for when, source in self._agenda if not isinstance(source, Block)], default=until)
         tolerance = SAME_TIME * max(1.0, abs(self.end))

@@ -57,7 +57,8 @@ def output_of(block: Any) -> Callable[..., Any]:
     if type(block).output is Function.output:
         return _FunctionOutputs(block)
     method = method_of(block, "output")
-    if _is_of_user(type(block)) and block.hasstate and not block._feedthrough:
+    kind: Any = type(block)
+    if _is_of_user(kind) and block.hasstate and not block._feedthrough:
         return functools.partial(_outputs_of_states, method)
     return method
 

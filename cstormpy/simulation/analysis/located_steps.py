@@ -47,6 +47,9 @@ _BESIDE = 8.0
 #: Numbers on both sides of an event that are the same within this part do not jump there.
 _DOUBLE = 1e-9
 
+#: Samples beside a kink stay where they are if they would go so many times as far with it as states change else.
+_FAR = 1e3
+
 #: Time and state.
 _Point = tuple[float, Array]
 
@@ -170,10 +173,15 @@ class LocatingRun(Run):
         self._drop_doubles(count)
 
     def _goes(self) -> Array | None:
-        """Return how the samples at an event go with it, unless nothing jumps, they are of a grid, or the run ends."""
-        if self._delay is None or not self._leaps or self.t >= self.end or self.settings.grid:
+        """Return how the samples at an event go with it, unless they are of a grid, or at the end.
+
+        Nor do they where nothing jumps, and they would go far for how the states change: it has hardly come about.
+        """
+        if self._delay is None or self.t >= self.end or self.settings.grid:
             return None
-        return self._delay[0]
+        moves, rate = self._delay
+        far = np.abs(moves) * np.abs(rate).max(initial=0.0) > _FAR * np.abs(self.dx).max(axis=1, initial=0.0)
+        return None if far.any() and not self._leaps else moves
 
     def _observe_before(self, t: float, x: Array) -> None:
         """Record a point before an event at which an equation changes, and goes along with it."""

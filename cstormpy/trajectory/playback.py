@@ -51,9 +51,10 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
         first = np.mod(start, period)
         ahead = t + _SNAP * np.abs(t)
         k = np.floor((t - first) / period)
-        k = where(ahead >= round_begins(k + 1.0, first, period), k + 1.0, k)
-        k = where(ahead < round_begins(k, first, period), k - 1.0, k)
-        since = np.maximum(t - round_begins(k, first, period), 0.0)
+        # to the last bit a round begins where sources declare that it does, at first + k period
+        k = where(ahead >= first + (k + 1.0) * period, k + 1.0, k)
+        k = where(ahead < first + k * period, k - 1.0, k)
+        since = np.maximum(t - (first + k * period), 0.0)
         own = (ahead >= start) & (ahead < end)
         return where(own, np.maximum(t, start), np.minimum(start + since, end)), False
     within = (t >= start) & (t < end)
@@ -65,15 +66,6 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
         raise InvalidValue(f"t = {t:.9g} s is outside of [{start:g}, {end:g}]; ends='hold' or 'repeat' goes on there")
     require_zero(outside)
     return held, False
-
-
-def round_begins(k: Any, start: Any, period: Any) -> Any:
-    """Return when a repetition begins: to the last bit what `place` takes for it, so that jumps are declared there.
-
-    >>> round_begins(2, 1.0, 0.5)
-    2.0
-    """
-    return start + k * period
 
 
 def at_sample(t: float, times: Array) -> int:

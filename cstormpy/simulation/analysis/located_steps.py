@@ -192,9 +192,10 @@ class LocatingRun(Run):
         self.t, self.x = here
 
     def _drop_doubles(self, first: int) -> None:
-        """Drop points of events at which nothing jumps: those that are as the next one."""
+        """Drop points of events at which nothing jumps: those that are, and move, as the next one."""
         for k in range(len(self.kept) - 2, first - 1, -1):
-            if all(np.allclose(self.kept[k][i], self.kept[k + 1][i], _DOUBLE, 0.0) for i in (1, 3)):
+            here, behind = self.kept[k], self.kept[k + 1]
+            if all(np.allclose(here[i], behind[i], _DOUBLE, 0.0) for i in (1, 3)) and _alike(here[5], behind[5]):
                 del self.kept[k]
 
     def _turns(

@@ -96,3 +96,16 @@ def test_a_round_that_a_block_stops_is_no_orbit(sim):
     bd.connect(back, v)
     with pytest.raises(DiagramError, match=r"periodic_orbit: a round comes to no end: stopped at t = 2\.094"):
         sim.periodic_orbit(bd, 6.28)
+
+
+@pytest.mark.parametrize("max_step", [0.01, 0.0123])
+def test_no_sample_beside_the_stop_stays_where_it_is(sim, max_step):
+    """A step ended exactly there: of the largest number, which is that of the STOP, half a derivative was told."""
+    bd = sim.blockdiagram()
+    x, c, rate = bd.INTEGRATOR(name="x"), bd.CONSTANT(1.0, name="c"), bd.SUM("+-")
+    bd.connect(c, rate[0])
+    bd.connect(x, rate[1], bd.STOP(lambda x: x > 0.35))
+    bd.connect(rate, x)
+    found = sim.gradient(bd, lambda out: out.x.max(), ["x", "c.value"], T=1.0, max_step=max_step)
+    assert found.cost == pytest.approx(0.35)
+    np.testing.assert_allclose(found.gradient, 0.0, atol=1e-9)

@@ -254,7 +254,7 @@ class _TangentRun(TickingRun):
             self.program, self.diagram, self._owned, [entry.block for entry in self.parameters.entries]
         )
         self.columns = np.concatenate([watched, np.array(self._jumps.columns, dtype=np.int64)])
-        self._bends_seen = BendWatch(self.steps_of, [entry.name for entry in self.parameters.entries], watched)
+        self._bends_seen = BendWatch(self.steps_of, self.parameters, watched)
 
     def _signal(self, place: int, t: float, x: Array) -> float:
         self._bounds()

@@ -76,7 +76,7 @@ def follow(
     last_first : bool
         Whether events that come together, and move apart with the parameters, are dealt with the other way round.
     seen : tuple of ndarray, optional
-        Times and states of a run, by which steps are seen to be too long for what dies away fast, and halved.
+        Times and states of a run, by which steps are seen to be too long for what dies away fast, and cut.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])

@@ -109,3 +109,14 @@ def test_no_sample_beside_the_stop_stays_where_it_is(sim, max_step):
     found = sim.gradient(bd, lambda out: out.x.max(), ["x", "c.value"], T=1.0, max_step=max_step)
     assert found.cost == pytest.approx(0.35)
     np.testing.assert_allclose(found.gradient, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["RK45", "RK4"])
+def test_a_run_that_begins_beyond_its_stop_ends_there(sim, solver):
+    """It went on, so that the cost was that of another run."""
+    bd = falling(sim, lambda bd, height, low: bd.connect(height, bd.STOP(lambda h: h > 0.5)))
+    options = {"T": 1.0, "solver": solver, **({"dt": 0.1} if solver == "RK4" else {})}
+    assert sim.run(bd, **options).t.tolist() == [0.0]
+    found = sim.gradient(bd, lambda out: np.append(out.x[-1], out.t[-1]), ["height", "gravity.value"], **options)
+    assert found.cost.tolist() == [1.0, 0.0, 0.0] and found.out.status == "stopped"
+    np.testing.assert_allclose(found.gradient, [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]], atol=1e-9)

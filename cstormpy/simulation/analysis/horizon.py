@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from bdsim.block import Block
+from bdsim.blocks.sinks import Stop
 from bdsim.components import Clock
 
 from cstormpy.arrays import Array
@@ -521,6 +522,10 @@ class _TangentRun(TickingRun):
             self.diagram.at(self.t, self.x)
             self.observation.check_finite(self.t)
             raise self._ended()
+        if not self.kept:  # sinks are not served, of which a STOP ends a run that begins beyond it
+            beyond = [value is not None and value > 0.0 for value in self.crossings.before]
+            stops = [b for (_, b), is_on in zip(self.crossings.detectors, beyond, strict=True) if is_on]
+            self.simstate.stop = next((b for b in stops if isinstance(b, Stop)), self.simstate.stop)
         s, c = self.steps_of, self.columns
         dx, dsignals, moves = self.dx.copy(), s.dout[:, c], np.zeros(len(self.dx))
         signals = s.out[c].copy()

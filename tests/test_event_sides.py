@@ -132,6 +132,21 @@ def test_a_sample_at_a_kink_goes_with_it(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_sample_goes_with_a_kink_that_the_states_do_not_follow(engine):
+    """The sum followed a limit only within a step, and the other numbers too, when the limit was one of them."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+
+    def limited(bd, x):
+        bd.connect(x, y := bd.SATURATION(-1.0, BORDER, name="y"))
+        return y
+
+    names = ["c.value", "y.high"]
+    found = sim.gradient(diagram(sim, limited), area, names, T=1.0, max_step=0.01, watch=["y"])
+    t, _ = passes(BORDER)
+    assert found.gradient == pytest.approx([t - BORDER, 1.0 - t], rel=2e-4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_both_sides_are_recorded_where_signals_jump_alone(engine):
     sim = cs.Simulation(engine=engine, live=False, progress=False)
     out = sim.run(diagram(sim, caused), T=1.0, watch=["y"])

@@ -177,7 +177,7 @@ def test_samples_on_a_grid_do_not_move(engine):
 
 @pytest.mark.parametrize("make", [compare, relay])
 def test_events_that_come_together_and_move_apart_add_up(make):
-    """The sample between them was dropped: of two of the same numbers one had half its share, and the other one more."""
+    """The sample between them was dropped: of two that are alike one had half its share, and the other one more."""
     sim = cs.Simulation(engine="compiled", live=False, progress=False)
     bd = sim.blockdiagram()
     total = bd.SUM("++", name="total")

@@ -394,7 +394,7 @@ def _groups(trajectory: Trajectory, k: int) -> list[Trajectory]:
     Derivatives of the cost along all of them add up. Steps of a signal that moves far would not move another one.
     """
     parts = _relative_rates(trajectory, k, 0.0)
-    rates, found = np.concatenate([np.ravel(part) for part in parts]), []
+    rates, found = np.concatenate([np.ravel(part) for part in parts]), list[Trajectory]()
     while rates.any():
         least = _RESOLVED * rates.max()
         alike = [part >= least for part in parts]

@@ -464,3 +464,19 @@ def test_pivots_that_change_are_no_switches():
     assert elbow.max() > 1.0 > elbow.min()  # where the pivots change places
     above, below = (sim.run(build(1.0 + h), T=1.0, rtol=1e-10, atol=1e-12).x[-1, 1] for h in (1e-5, -1e-5))
     np.testing.assert_allclose(found.gradient, (above - below) / 2e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("clock", [0.3, 2.0])
+@pytest.mark.parametrize("size", [1.0, 1e-10])
+def test_what_dies_away_towards_a_bend_does_not_stay_there(clock, size):
+    """It was moved to its other side, by 1e-6: where the start had to be another by 1e8 for that, or to be negative."""
+    sim = cs.Simulation(engine="compiled", progress=False, live=False)
+    bd = sim.blockdiagram()
+    level, limit, rate = bd.INTEGRATOR(size, name="level"), bd.CLIP(0.0, 2.0), bd.GAIN(-16.0, name="rate")
+    bd.connect(level, limit, sampled := bd.ZOH(bd.clock(clock, "s")))
+    bd.connect(sampled, bd.NULL())
+    bd.connect(limit, rate)
+    bd.connect(rate, level)
+    found = sim.gradient(bd, "level", ["level", "rate.K"], T=2.0, rtol=1e-9, atol=1e-30)
+    assert found.notes == []
+    np.testing.assert_allclose(found.gradient, np.exp(-32.0) * np.array([1.0, 2.0 * size]), rtol=1e-5)

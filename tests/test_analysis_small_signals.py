@@ -60,6 +60,23 @@ def test_signals_that_are_but_rounding_do_not_make_the_steps_of_a_cost_too_short
     np.testing.assert_allclose(sim.gradient(bd, "place", ["push.value"], T=2.0).gradient, 2.0, rtol=1e-7)
 
 
+def test_a_signal_that_moves_far_does_not_make_the_steps_of_others_too_short(sim):
+    """By steps that fit the level, of a gain of 1e9, the large store did not move at all, and its gradient was 0."""
+    bd = sim.blockdiagram()
+    push, up, aside = bd.CONSTANT(0.0, name="push"), bd.GAIN(1e9), bd.GAIN(1e-4)
+    bd.connect(push, up, aside)
+    bd.connect(up, bd.INTEGRATOR(1.0, name="level"))
+    bd.connect(aside, bd.INTEGRATOR(1e3, name="store"))
+
+    def costs(out):
+        level, store = out.x[-1]
+        return np.array([store, store**2, level + store, np.trapezoid(out.x[:, 1], out.t)])
+
+    found = sim.gradient(bd, costs, ["push.value"], T=1.0)
+    np.testing.assert_allclose(found.gradient[:, 0], [1e-4, 0.2, 1e9 + 1e-4, 5e-5], rtol=1e-7)
+    assert sim.gradient(bd, "store", ["push.value"], T=1.0).gradient == pytest.approx([1e-4], rel=1e-7)
+
+
 def test_a_cost_may_be_one_number_of_a_signal(sim):
     """It was refused, as a signal goes as a whole where it is watched."""
     bd = sim.blockdiagram()

@@ -96,3 +96,27 @@ def test_a_round_that_a_block_stops_is_no_orbit(sim):
     bd.connect(back, v)
     with pytest.raises(DiagramError, match=r"periodic_orbit: a round comes to no end: stopped at t = 2\.094"):
         sim.periodic_orbit(bd, 6.28)
+
+
+@pytest.mark.parametrize("max_step", [0.01, 0.0123])
+def test_no_sample_beside_the_stop_stays_where_it_is(sim, max_step):
+    """A step ended exactly there: of the largest number, which is that of the STOP, half a derivative was told."""
+    bd = sim.blockdiagram()
+    x, c, rate = bd.INTEGRATOR(name="x"), bd.CONSTANT(1.0, name="c"), bd.SUM("+-")
+    bd.connect(c, rate[0])
+    bd.connect(x, rate[1], bd.STOP(lambda x: x > 0.35))
+    bd.connect(rate, x)
+    found = sim.gradient(bd, lambda out: out.x.max(), ["x", "c.value"], T=1.0, max_step=max_step)
+    assert found.cost == pytest.approx(0.35)
+    np.testing.assert_allclose(found.gradient, 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["RK45", "RK4"])
+def test_a_run_that_begins_beyond_its_stop_ends_there(sim, solver):
+    """It went on, so that the cost was that of another run."""
+    bd = falling(sim, lambda bd, height, low: bd.connect(height, bd.STOP(lambda h: h > 0.5)))
+    options = {"T": 1.0, "solver": solver, **({"dt": 0.1} if solver == "RK4" else {})}
+    assert sim.run(bd, **options).t.tolist() == [0.0]
+    found = sim.gradient(bd, lambda out: np.append(out.x[-1], out.t[-1]), ["height", "gravity.value"], **options)
+    assert found.cost.tolist() == [1.0, 0.0, 0.0] and found.out.status == "stopped"
+    np.testing.assert_allclose(found.gradient, [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]], atol=1e-9)

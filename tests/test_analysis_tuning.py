@@ -426,6 +426,23 @@ def test_what_dies_away_fast_does_not_grow_in_the_gradient(engine, solver):
     np.testing.assert_allclose(model.A, [[math.exp(-1.0), 0.0], [1000 / 999 * math.exp(-1.0), 0.0]], rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize(("solver", "fast"), [("RK23", 2000.0), ("RK45", 5000.0), ("DOP853", 5000.0)])
+def test_a_first_step_that_is_far_too_long_is_cut_more_often(solver, fast):
+    """Solvers begin with steps of many times what is stable, where the fast states rest; derivatives were 0 or 1e10."""
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    rates = -np.array([fast, fast, 0.3, 0.6, 0.9, 1.4, 2.0, 2.5])
+    sim = cs.Simulation(live=False)
+    bd = sim.blockdiagram()
+    x, turned = bd.INTEGRATOR(axes[:, 2:].sum(axis=1), name="x"), bd.GAIN(axes * rates @ axes.T, premul=True)
+    bd.connect(x, turned)
+    bd.connect(turned, x)
+    weights = rng.normal(size=8)
+    found = sim.gradient(bd, lambda out: float(weights @ out.x[-1]), ["x"], T=3.0, solver=solver)
+    expected = axes * np.exp(3.0 * rates) @ axes.T @ weights
+    np.testing.assert_allclose(found.gradient, expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
 def test_tuning_bears_what_dies_away_fast(sim):
     found = sim.tune(follower(sim), lambda out: (out.x[-1, 1] - 0.2) ** 2, ["rate.K"], T=1.0)
     assert found.success and abs(1000 / (1000 + found.after[0]) * math.exp(found.after[0]) - 0.2) < 1e-5

@@ -132,6 +132,21 @@ def test_a_sample_at_a_kink_goes_with_it(engine):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_sample_goes_with_a_kink_that_the_states_do_not_follow(engine):
+    """The sum followed a limit only within a step, and the other numbers too, when the limit was one of them."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+
+    def limited(bd, x):
+        bd.connect(x, y := bd.SATURATION(-1.0, BORDER, name="y"))
+        return y
+
+    names = ["c.value", "y.high"]
+    found = sim.gradient(diagram(sim, limited), area, names, T=1.0, max_step=0.01, watch=["y"])
+    t, _ = passes(BORDER)
+    assert found.gradient == pytest.approx([t - BORDER, 1.0 - t], rel=2e-4)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_both_sides_are_recorded_where_signals_jump_alone(engine):
     sim = cs.Simulation(engine=engine, live=False, progress=False)
     out = sim.run(diagram(sim, caused), T=1.0, watch=["y"])
@@ -158,3 +173,24 @@ def test_samples_on_a_grid_do_not_move(engine):
     bd["y"].threshold = 1.0 - math.exp(-0.5)
     found = sim.gradient(bd, lambda out: out.x[5, 0], ["c.value"], T=1.0, dt=0.1, watch=["y"])
     assert found.gradient[0] == pytest.approx(1.0 - math.exp(-0.5), rel=1e-5)
+
+
+@pytest.mark.parametrize("make", [compare, relay])
+def test_events_that_come_together_and_move_apart_add_up(make):
+    """The sample between them was dropped: of two that are alike one had half its share, and the other one more."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    total = bd.SUM("++", name="total")
+    for k in range(2):
+        x, c, rate = bd.INTEGRATOR(name=f"x{k}"), bd.CONSTANT(1.0, name=f"c{k}"), bd.SUM("+-")
+        y = bd.COMPARE(">", BORDER) if make is compare else bd.RELAY(BORDER, 0.1, on=3.0, off=1.0)
+        bd.connect(c, rate[0])
+        bd.connect(x, rate[1], y)
+        bd.connect(rate, x)
+        bd.connect(y, total[k])
+    bd.connect(total, bd.NULL())
+    found = sim.gradient(
+        bd, lambda out: np.trapezoid(out.signal("total").ravel(), out.t), ["c0.value", "c1.value"], T=1.0,
+        watch=["total"], rtol=1e-10, atol=1e-13,
+    )  # fmt: skip
+    assert found.gradient == pytest.approx([EXPECTED[make][1]] * 2, rel=1e-7)

@@ -118,6 +118,7 @@ MATRICES = {
     **{f"root of {n}": (lambda a: np.linalg.cholesky(a @ a.T + np.eye(len(a))), (n, n)) for n in (1, 4)},
     "root that reads the lower half": (lambda a: np.linalg.cholesky(np.eye(3) * 9.0 + np.triu(a, 1)), (3, 3)),
     "logarithm of the determinant": (lambda a: np.array(np.linalg.slogdet(a)), (3, 3)),
+    "logarithm by its name": (lambda a: np.linalg.slogdet(a).logabsdet * np.linalg.slogdet(a).sign, (3, 3)),
     "power": (lambda a: np.linalg.matrix_power(a, -3), (2, 2)),
     "condition": (np.linalg.cond, (3, 3)),
     "condition of a wide one": (np.linalg.cond, (2, 4)),

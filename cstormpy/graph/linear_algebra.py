@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,10 +109,17 @@ def cholesky(a: Array, **options: Any) -> Array:
     return root.T if upper else root
 
 
-def signed_logarithm(a: Array) -> tuple[Number, Number]:
+class SignedLogarithm(NamedTuple):
+    """The sign of a determinant and the logarithm of its size, as NumPy calls them."""
+
+    sign: Number
+    logabsdet: Number
+
+
+def signed_logarithm(a: Array) -> SignedLogarithm:
     """Return the sign of det A and the logarithm of its size."""
     value = determinant(a)
-    return apply(p.SIGN, value), apply(p.LOG, apply(p.ABS, value))
+    return SignedLogarithm(apply(p.SIGN, value), apply(p.LOG, apply(p.ABS, value)))
 
 
 def inverse(a: Array) -> Array:

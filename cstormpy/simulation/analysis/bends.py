@@ -6,11 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
+from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Steps
 
-#: Parameters are moved by these parts of their sizes. Slopes on both sides that differ by more than this part of them
-#: are two, if they do so by as much, within that part, for either: what rounding leaves is larger for the smaller one.
+#: Parameters are moved by these parts of their sizes, or of 1. Slopes on both sides that differ by more than this part
+#: of them are two, if they do so by as much, within that part, for either: what rounding leaves is larger for the
+#: smaller one.
 _WIDE, _NARROW, _TWO, _SAME = 1e-6, 1e-9, 1e-3, 0.1
+#: Small ones are moved by no more than this part of what they are, unless they are zero but for rounding.
+_OWN, _ZERO = 1e-3, 1e-15
 #: After so many groups of steps it is looked, and no more often than so.
 _LOOKS, _MOST_LOOKS = frozenset({*range(1, 9), 16, 32}), 64
 
@@ -24,14 +28,16 @@ class BendWatch:
     Parameters
     ----------
     steps : Steps
-    names : list of str
-        Of the parameters.
+    parameters : Parameters
     columns : ndarray
         Places of the signals that count beside the rates.
     """
 
-    def __init__(self, steps: Steps, names: list[str], columns: NDArray[np.int64]) -> None:
-        self._steps, self._names, self._columns = steps, names, columns
+    def __init__(self, steps: Steps, parameters: Parameters, columns: NDArray[np.int64]) -> None:
+        self._steps, self._names, self._columns = steps, parameters.names, columns
+        sizes = np.abs(parameters.get())
+        #: How far each parameter is moved at most, in parts of which one is the wide step.
+        self._units = np.minimum(np.maximum(1.0, sizes), np.where(sizes > _ZERO, _OWN / _WIDE * sizes, np.inf))
         self._groups = 0
         #: Along which parameters there were two slopes at the last point, and of which it has been told.
         self._before, self._told = frozenset[int](), frozenset[int]()
@@ -83,8 +89,8 @@ class BendWatch:
             with np.errstate(all="ignore"):
                 there = seen(0, 0.0)
                 for j, row in enumerate(s.dp):
-                    size = max(1.0, np.abs(kept[0][row != 0.0]).max(initial=0.0))
-                    unit = size / (max([np.abs(each).max(initial=0.0) for each in (row, dx[j], s.dz[j])]) or 1.0)
+                    # no further than the parameter itself where what follows it has died away
+                    unit = self._units[j] / max([1.0, *(np.abs(d).max(initial=0.0) for d in (row, dx[j], s.dz[j]))])
                     wide = gap(j, _WIDE * unit)
                     if wide.any() and (np.abs(gap(j, _NARROW * unit) - wide) < _SAME * wide).any():
                         found.append(j)

@@ -56,7 +56,8 @@ _LAST = 6
 _LATER = 1e-3
 #: The part of their sizes by which signals are moved for a difference of the cost, as a first step.
 _FAR = 1e-4
-#: Steps that are shorter than this part of those that fit signals of 1 come after these.
+#: Steps that are shorter than this part of those that fit signals of 1 come after these. Signals that move less than
+#: this part of what others do, for their sizes, are moved on their own.
 _RESOLVED = 1e-5
 #: Slopes of several costs so much smaller than the largest are rounding.
 _NONE = 1e-10
@@ -300,10 +301,11 @@ class Problem:
         slopes = np.zeros((*value.shape, trajectory.dx.shape[1]))
         for part in _parts(trajectory):
             for k in range(trajectory.dx.shape[1]):
-                own, wide = (_part(part, k, least) for least in (0.0, 1.0))
-                # by far shorter ones, as a rate that is but rounding asks for, other signals hardly move, or not at all
-                steps = [own, wide, *shorter(own)] if own > _RESOLVED * wide else [*shorter(wide), *shorter(own)]
-                slopes[..., k] += self._cost_slope(part, k, steps) if own else 0.0
+                for group in _groups(part, k):
+                    own, wide = (_step(group, k, least) for least in (0.0, 1.0))
+                    # by far shorter ones, as a rate that is but rounding asks for, what it is added to does not move
+                    steps = [own, wide, *shorter(own)] if own > _RESOLVED * wide else [*shorter(wide), *shorter(own)]
+                    slopes[..., k] += self._cost_slope(group, k, steps)
         return (float(value) if value.ndim == 0 else value), slopes
 
     def _cost_slope(self, trajectory: Trajectory, k: int, steps: list[float]) -> Array:
@@ -386,14 +388,41 @@ def _parts(trajectory: Trajectory) -> list[Trajectory]:
     return found
 
 
-def _part(trajectory: Trajectory, k: int, least: float) -> float:
+def _groups(trajectory: Trajectory, k: int) -> list[Trajectory]:
+    """Return the run with derivatives to parameter k of those signals alone that move alike for their sizes, in groups.
+
+    Derivatives of the cost along all of them add up. Steps of a signal that moves far would not move another one.
+    """
+    parts = _relative_rates(trajectory, k, 0.0)
+    rates, found = np.concatenate([np.ravel(part) for part in parts]), list[Trajectory]()
+    while rates.any():
+        least = _RESOLVED * rates.max()
+        alike = [part >= least for part in parts]
+        rates = np.where(rates >= least, 0.0, rates)
+        if not found and not rates.any():
+            return [trajectory]
+        pairs = zip(_pairs(trajectory), alike, strict=True)
+        dt, dx, *dy = (np.where(moves, d, 0.0) for (_, d), moves in pairs)
+        shifts = [np.where(alike[0], shift, 0.0) for shift in trajectory.shifts]
+        found.append(replace(trajectory, dt=dt, dx=dx, dy=dy, shifts=shifts))
+        parts = [np.where(moves, 0.0, part) for part, moves in zip(parts, alike, strict=True)]
+    return found
+
+
+def _step(trajectory: Trajectory, k: int, least: float) -> float:
     """Return the step of parameter k that moves signals by a part of their sizes, or of a least; 0 if none moves."""
-    most = 0.0
+    most = max(float(rates.max(initial=0.0)) for rates in _relative_rates(trajectory, k, least))
+    return _FAR / most if most > 0.0 else 0.0
+
+
+def _relative_rates(trajectory: Trajectory, k: int, least: float) -> list[Array]:
+    """Return how fast the time, and each number of states and signals, moves at most for its size, or for a least."""
+    found = []
     for v, d in _pairs(trajectory):
         size = np.maximum(np.abs(v).max(axis=0, initial=0.0), least)
         rate = np.abs(d[:, k]).max(axis=0, initial=0.0)
-        most = max(most, float((rate / np.where(size > 0.0, size, 1.0)).max(initial=0.0)))
-    return _FAR / most if most > 0.0 else 0.0
+        found.append(np.asarray(rate / np.where(size > 0.0, size, 1.0)))
+    return found
 
 
 def _ends_of_steps(out: Result, T: float) -> Array:
@@ -406,14 +435,15 @@ def _ends_of_steps(out: Result, T: float) -> Array:
     after = np.searchsorted(met, out.t, "right")
     beside = np.minimum(out.t - met[after - 1], met[after] - out.t)
     apart = out.t[beside > _SAME * (1.0 + np.abs(out.t))]
-    all_times = np.append(np.union1d(apart, met[1:-1]), out.t[-1])
-    follows = all_times[np.searchsorted(all_times[:-1], met[1:-1]) + 1]
-    found = np.union1d(apart, met[1:-1] + _LATER * (follows - met[1:-1]))
+    ahead = out.t[-1:]
     if out.status == "stopped" and out.t[-1] < T:
         longest = float(np.diff(out.t[-_LAST:]).max(initial=0.0))
         longest = longest if longest > _SAME * T else T  # it may stop as soon as it begins
-        found = np.union1d(found, np.append(np.arange(out.t[-1] + longest, T, longest), T))
-    return found
+        ahead = np.append(np.arange(out.t[-1] + longest, T, longest), T)
+    all_times = np.append(np.union1d(apart, met[1:-1]), ahead)
+    follows = all_times[np.searchsorted(all_times[: -len(ahead)], met[1:-1]) + 1]
+    found = np.union1d(apart, met[1:-1] + _LATER * (follows - met[1:-1]))
+    return np.union1d(found, ahead) if out.status == "stopped" else found
 
 
 def _beside(times: Array, ends: Array) -> Array:

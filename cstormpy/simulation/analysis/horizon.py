@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from bdsim.block import Block
+from bdsim.blocks.sinks import Stop
 from bdsim.components import Clock
 
 from cstormpy.arrays import Array
@@ -76,7 +77,7 @@ def follow(
     last_first : bool
         Whether events that come together, and move apart with the parameters, are dealt with the other way round.
     seen : tuple of ndarray, optional
-        Times and states of a run, by which steps are seen to be too long for what dies away fast, and halved.
+        Times and states of a run, by which steps are seen to be too long for what dies away fast, and cut.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
@@ -254,7 +255,7 @@ class _TangentRun(TickingRun):
             self.program, self.diagram, self._owned, [entry.block for entry in self.parameters.entries]
         )
         self.columns = np.concatenate([watched, np.array(self._jumps.columns, dtype=np.int64)])
-        self._bends_seen = BendWatch(self.steps_of, [entry.name for entry in self.parameters.entries], watched)
+        self._bends_seen = BendWatch(self.steps_of, self.parameters, watched)
 
     def _signal(self, place: int, t: float, x: Array) -> float:
         self._bounds()
@@ -521,6 +522,10 @@ class _TangentRun(TickingRun):
             self.diagram.at(self.t, self.x)
             self.observation.check_finite(self.t)
             raise self._ended()
+        if not self.kept:  # sinks are not served, of which a STOP ends a run that begins beyond it
+            beyond = [value is not None and value > 0.0 for value in self.crossings.before]
+            stops = [b for (_, b), is_on in zip(self.crossings.detectors, beyond, strict=True) if is_on]
+            self.simstate.stop = next((b for b in stops if isinstance(b, Stop)), self.simstate.stop)
         s, c = self.steps_of, self.columns
         dx, dsignals, moves = self.dx.copy(), s.dout[:, c], np.zeros(len(self.dx))
         signals = s.out[c].copy()

@@ -90,8 +90,8 @@ class LocatingRun(Run):
     _seen: int
     #: By how much the parameters delay an event and what it causes, and the rates before.
     _delay: tuple[Array, Array] | None = None
-    #: Whether something jumps there.
-    _leaps = False
+    #: How the samples on both sides go with it.
+    _going: Array | None = None
     #: How many steps in a row have ended before a jump.
     _aside = 0
     #: The rates from which steps to an event begin, with their tangents.
@@ -161,7 +161,7 @@ class LocatingRun(Run):
             self.crossings.waiting = [i for others, _ in turns[k + 1 :] for i in others]
             lead = min([i for i in group if i in leads], key=self._bends, default=0)
             self._delay = self._shift(*place, lead, paces[lead]) if leads else None
-            self._leaps = not self._bends(lead)
+            self._going = self._moving(lead)
             if self._delay is not None and self._delay[0].any():
                 self._tell_ticks(high, str(self.simstate.crossing_detectors[lead][1].name))
             if any(isinstance(self.simstate.crossing_detectors[i][0], Switch) for i in group):
@@ -173,15 +173,19 @@ class LocatingRun(Run):
         self._drop_doubles(count)
 
     def _goes(self) -> Array | None:
-        """Return how the samples at an event go with it, unless they are of a grid, or at the end.
+        """Return how the samples at an event go with it, unless they are of a grid, or at the end."""
+        return None if self._delay is None or self.t >= self.end or self.settings.grid else self._going
 
-        Nor do they where nothing jumps, and they would go far for how the states change: it has hardly come about.
+    def _moving(self, lead: int) -> Array | None:
+        """Return how samples at an event of a guard, at which its tangents have been evaluated, go with each parameter.
+
+        They stay where nothing jumps and they would go far for how the states and it change: it has hardly come about.
         """
-        if self._delay is None or self.t >= self.end or self.settings.grid:
-            return None
-        moves, rate = self._delay
-        far = np.abs(moves) * np.abs(rate).max(initial=0.0) > _FAR * np.abs(self.dx).max(axis=1, initial=0.0)
-        return None if far.any() and not self._leaps else moves
+        if self._delay is None or not self._bends(lead):
+            return None if self._delay is None else self._delay[0]
+        (moves, rate), own = self._delay, self.steps_of.dout[:, self.steps_of.guards[lead]]
+        changes = np.maximum(np.abs(self.dx).max(axis=1, initial=0.0), np.abs(own))
+        return np.where(np.abs(moves) * np.abs(rate).max(initial=0.0) > _FAR * changes, 0.0, moves)
 
     def _observe_before(self, t: float, x: Array) -> None:
         """Record a point before an event at which an equation changes, and goes along with it."""
@@ -192,9 +196,10 @@ class LocatingRun(Run):
         self.t, self.x = here
 
     def _drop_doubles(self, first: int) -> None:
-        """Drop points of events at which nothing jumps: those that are as the next one."""
+        """Drop points of events at which nothing jumps: those that are, and move, as the next one."""
         for k in range(len(self.kept) - 2, first - 1, -1):
-            if all(np.allclose(self.kept[k][i], self.kept[k + 1][i], _DOUBLE, 0.0) for i in (1, 3)):
+            here, behind = self.kept[k], self.kept[k + 1]
+            if all(np.allclose(here[i], behind[i], _DOUBLE, 0.0) for i in (1, 3)) and _alike(here[5], behind[5]):
                 del self.kept[k]
 
     def _turns(

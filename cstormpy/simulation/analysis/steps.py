@@ -18,9 +18,11 @@ from cstormpy.simulation.tableaus import Tableau
 
 #: So little of a step beside an event at its end is on one side of a kink there, and most trials of more.
 _ASIDE, _TRIALS = 1e-6, 12
-#: At so many of a run's steps it is seen, by so many products with the matrix of the rates' derivatives, whether they
-#: are longer than this part of those that are stable; they are halved so many times at most.
-_LOOKS, _PRODUCTS, _STABLE, _HALVINGS = 6, 8, 0.75, 3
+#: At so many places of a run it is seen, by so many products with the matrix of the rates' derivatives, whether steps
+#: are longer than this part of those that are stable; they are cut into so many parts at most.
+_LOOKS, _PRODUCTS, _STABLE, _PARTS = 6, 8, 0.75, 64
+#: It is left at that after so few products none of which has grown by this part of what matters.
+_FEW, _FAR = 3, 0.1
 
 
 def halved(ends: Array) -> Array:
@@ -104,22 +106,31 @@ class Steps:
         return dout[0].copy(), drate[0]
 
     def short_enough(self, ends: Array, t: Array, x: Array) -> Array:
-        """Return the ends of steps, halved where they would not have die away what dies away fast at times and states.
+        """Return the ends of steps, cut where they would not have die away what dies away fast at times and states.
 
         A solver that chooses its steps lets this grow up to its tolerance, from next to nothing; but tangents, of which
         it knows nothing, grow by the same factor from where they are.
         """
-        longest = 0.0
-        for k in np.unique(np.linspace(0, len(t) - 2, _LOOKS, dtype=int)) if len(t) > 1 else ():
-            place = min(int(np.searchsorted(ends, t[k], "right")), len(ends) - 1)
-            longest = max(longest, (ends[place] - ends[place - 1]) * self._fastest(float(t[k]), x[k]))
-        for _ in range(_HALVINGS):
-            if longest > _STABLE * self.method.reach:
-                ends, longest = halved(ends), 0.5 * longest
-        return ends
+        steps, most = np.diff(ends), _STABLE * self.method.reach
+        if len(t) < 2 or not steps.size:
+            return ends
+        looks = np.unique(np.linspace(0, len(t) - 2, _LOOKS, dtype=int))
+        fastest = np.array([self._fastest(float(t[k]), x[k], most / float(steps.max())) for k in looks])
+        behind = np.searchsorted(t[looks], ends[:-1], "right").clip(1, len(looks))
+        here = np.maximum(fastest[behind - 1], fastest[np.minimum(behind, len(looks) - 1)])
+        parts = np.ceil(steps * here / most).clip(1, _PARTS).astype(int)
+        last = np.cumsum(parts)
+        which = np.repeat(np.arange(len(steps)), parts)
+        within = np.arange(last[-1]) - (last - parts)[which] + 1
+        found = ends[which] + within * (steps / parts)[which]
+        found[last - 1] = ends[1:]
+        return np.append(ends[:1], found)
 
-    def _fastest(self, t: float, x: Array) -> float:
-        """Return about how fast rates follow the states at most, by powers of the matrix of their derivatives."""
+    def _fastest(self, t: float, x: Array, least: float) -> float:
+        """Return about how fast rates follow the states at most, by powers of the matrix of their derivatives.
+
+        Zero where they are far slower than `least`, as few of these show.
+        """
         direction, growths = np.cos(np.arange(1.0, x.size + 1.0)), []
         for _ in range(_PRODUCTS):
             drate = np.zeros((1, x.size))
@@ -128,7 +139,7 @@ class Steps:
                 return 0.0
             direction = drate[0]
             growths.append(float(np.linalg.norm(direction)))
-            if not 0.0 < growths[-1] < math.inf:
+            if not 0.0 < growths[-1] < math.inf or (len(growths) == _FEW and max(growths) < _FAR * least):
                 return 0.0
         return math.sqrt(growths[-1] * growths[-2])  # of positions and rates each grows in its turn
 

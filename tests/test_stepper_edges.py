@@ -139,6 +139,28 @@ def test_numbers_that_say_when_are_taken_up_by_reset():
     assert abs(stepper.step([], 1.0)[0] - 0.47) < 1e-13
 
 
+@pytest.mark.parametrize(
+    ("source", "later"),
+    [("square", 3 / 1.7), ("triangle", 3 / 1.7), ("held data", 1.8), ("rate of one repeated", 2.1), ("step", 2.0)],
+)
+def test_jumps_before_the_time_of_0_are_met_as_later_ones(source, later):
+    """Those of what repeats were stepped over there, and batches saw each a little before its time."""
+    sim, found = simulation(), []
+    for shift in (0.0, later):
+        bd = lag(sim, source)
+        if source == "step":
+            bd["source"].T = -0.83 + shift
+        one = sim.stepper(bd, outputs=["x"])
+        many = sim.batch_stepper(bd, outputs=["x"], count=2)
+        for stepper in (one, many):
+            stepper.reset(t=-1.37 + shift)
+        for _ in range(15):
+            y, rows = one.step([], 0.09), many.step(np.zeros((2, 0)), 0.09)
+            assert abs(rows[1, 0] - y[0]) < 1e-12
+        found.append(y[0])
+    assert abs(found[0] - found[1]) < 1e-12
+
+
 def test_edges_over_and_over_are_found_anywhere():
     edges = Edges(np.array([0.5, 0.2, 0.3]), np.array([np.inf, 1.0, 0.25]))
     given = np.arange(0.0, 3.0, 0.01) + 0.004

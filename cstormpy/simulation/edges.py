@@ -39,7 +39,8 @@ class Edges:
     Attributes
     ----------
     first, every : ndarray, (m,)
-        When each comes first, and after which time again and again, infinite if never.
+        When each comes first, and after which time again and again, infinite if never. What comes again does so
+        before 0 too.
     """
 
     first: Array
@@ -61,7 +62,8 @@ class Edges:
         """
         rounds = np.floor((t - self.first) / self.every) + 1.0
         again = self.first + np.where(np.isinf(self.every), np.inf, rounds * self.every)
-        found: Array = np.where(t < self.first, self.first, again).min(axis=-1, keepdims=True, initial=np.inf)
+        begins = (t < self.first) & ((t >= 0.0) | np.isinf(self.every))
+        found: Array = np.where(begins, self.first, again).min(axis=-1, keepdims=True, initial=np.inf)
         return found
 
     def between(self, begin: float, end: float) -> Array:
@@ -69,8 +71,9 @@ class Edges:
         found = [self.first[(self.first >= begin) & (self.first <= end)]]
         for first, every in zip(self.first, self.every, strict=True):
             if np.isfinite(every):
-                rounds = np.arange(max(1.0, np.ceil((begin - first) / every)), np.floor((end - first) / every) + 1.0)
-                found.append(first + rounds * every)
+                rounds = np.arange(np.ceil((begin - first) / every), np.floor((end - first) / every) + 1.0)
+                again = first + rounds * every
+                found.append(again[(rounds > 0.0) | (again < 0.0)])
         return np.unique(np.concatenate(found))
 
     def are_at(self, t: Array, within: Array) -> NDArray[np.bool_]:

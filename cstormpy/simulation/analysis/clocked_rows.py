@@ -86,7 +86,7 @@ class ClockedRows:
         self.due |= going[:, 0]
         jumped = (np.abs(self._jumps - t) <= _tolerance(t)).any(axis=1, keepdims=True)
         jumped |= self._edges.are_at(t, _tolerance(t))
-        self.earliest[:] = np.where(jumped, t + JUMP_WIDTH * np.spacing(t), -np.inf)
+        self.earliest[:] = np.where(jumped, t + JUMP_WIDTH * np.spacing(np.abs(t)), -np.inf)
         self.latest[:] = np.inf
         taken = due | (self._fresh[:, None] & going)
         if not taken.any():
@@ -109,7 +109,7 @@ class ClockedRows:
         first = np.hstack([self._next(), jumps, edge]).min(axis=1, keepdims=True)
         until = np.maximum(np.where(first > end - tolerance, end, first), t)  # what is late is done now
         jumps_there = (np.abs(np.hstack([jumps, edge]) - until) <= tolerance).any(axis=1, keepdims=True)
-        self.latest[:] = np.where(jumps_there, until - JUMP_WIDTH * np.spacing(until), np.inf)
+        self.latest[:] = np.where(jumps_there, until - JUMP_WIDTH * np.spacing(np.abs(until)), np.inf)
         return until
 
     def _next(self) -> Array:

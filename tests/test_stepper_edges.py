@@ -161,6 +161,19 @@ def test_jumps_before_the_time_of_0_are_met_as_later_ones(source, later):
     assert abs(found[0] - found[1]) < 1e-12
 
 
+@pytest.mark.parametrize(
+    "told", [[0.3], [0.3, 0.7], (0.3, 0.0), None, ([np.nan], 0.0), ([0.3], -1.0), ([0.3], np.inf), ([0.3], 0.0, 1)]
+)
+def test_edges_that_an_own_source_tells_wrongly_are_refused_with_its_name(told):
+    sim = simulation()
+    bd = lag(sim, "own")
+    bd["source"].edges = lambda: told
+    with pytest.raises(
+        cs.BlockError, match=r"block 'source' \(ALARM\): edges\(\) returned .*'return \[0.2, 0.5\], 0.0'"
+    ):
+        sim.stepper(bd, outputs=["x"])
+
+
 def test_edges_over_and_over_are_found_anywhere():
     edges = Edges(np.array([0.5, 0.2, 0.3]), np.array([np.inf, 1.0, 0.25]))
     given = np.arange(0.0, 3.0, 0.01) + 0.004

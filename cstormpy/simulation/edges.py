@@ -11,7 +11,9 @@ from bdsim.blocks.sources import Piecewise, Ramp, Step, WaveForm
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
+from cstormpy.errors import BlockError, shown
 from cstormpy.simulation.run_start import corners_of
+from cstormpy.simulation.wiring import describe
 
 
 def edges_of(source: Any) -> tuple[list[float], float] | None:
@@ -20,9 +22,8 @@ def edges_of(source: Any) -> tuple[list[float], float] | None:
     One of our own tells it by its method `edges`, by the numbers of now. None of a source that does not tell.
     """
     kind = type(source)
-    if hasattr(kind, "edges"):
-        told: tuple[list[float], float] = source.edges()
-        return told
+    if callable(getattr(kind, "edges", None)):
+        return _checked(source, source.edges())
     if kind in (Step, Ramp):
         return [float(source.T)], 0.0
     if kind is Piecewise:
@@ -30,6 +31,22 @@ def edges_of(source: Any) -> tuple[list[float], float] | None:
     if kind is WaveForm:
         return [(part() + source.phase) % 1.0 / source.freq for part in corners_of(source)], 1.0 / source.freq
     return None
+
+
+def _checked(source: Any, told: Any) -> tuple[list[float], float]:
+    """Return what a source tells of its edges, or refuse it."""
+    try:
+        given, period = told
+        times = [float(t) for t in given]
+        again = float(period)
+        if np.isnan(times).any() or not 0.0 <= again < np.inf:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise BlockError(
+            f"{describe(source)}: edges() returned {shown(told)}; it returns the times at which the source jumps, and "
+            "after which time all of these come again, 0 if never, as in 'return [0.2, 0.5], 0.0'"
+        ) from None
+    return times, again
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,9 @@ class FromData(bases.Ported, SourceBlock):
         times, values = _samples(data, signal, t, y)
         between, outside = one_of(interpolation, "interpolation", INTERPOLATIONS), one_of(ends, "ends", playback.ENDS)
         if outside == "repeat":
-            _check_span(float(times[0]), float(times[-1] - times[0]))
+            length = float(times[-1] - times[0])
+            _check_span(float(times[0]), length)
+            times = times - (times[0] - times[0] % length)  # to the first round behind 0: late times are coarse
         pieces = playback.cubics(times, values) if between == "cubic" else []
         super().__init__(**ports.options(type(self), blockargs))
         self._times, self._values, self._pieces = times, values, pieces

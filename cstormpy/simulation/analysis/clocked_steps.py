@@ -127,7 +127,7 @@ class ClockedSteps:
             of_samples = self._of_samples[(self._of_samples >= begin) & (self._of_samples <= until)]
             self._slices.jumps = np.union1d(of_samples, self._edges.between(begin, until))
             self._looked_up = begin, until
-        self._slices.how[JUMP] = 0
+        self._slices.how[JUMP] = self._slices.jumps.searchsorted(begin)
 
     def _go(self, t: float, x: Array, end: float, h: float, by_python: bool) -> Array:
         h = max(h, shortest_step(end))

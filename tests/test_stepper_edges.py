@@ -115,6 +115,23 @@ def test_jumps_come_where_steps_end_by_rounding(dt):
         assert abs(rows[1, 0] - y[0]) < 1e-12
 
 
+@pytest.mark.parametrize("beside", [1e-13, -1e-13, 9e-13, -9e-13, 2e-12, -2e-12])
+def test_jumps_a_little_beside_the_ends_of_steps_are_seen_on_their_side(beside):
+    """What was as good as the end of a step was seen behind it from within, and before it from the next."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    bd.connect(bd.PULSE(amplitude=1.0, period=0.2, width=0.5, delay=0.1), bd.INTEGRATOR(name="x"))
+    stepper, batch = sim.stepper(bd, outputs=["x"]), sim.batch_stepper(bd, outputs=["x"], count=2)
+    stepper.reset(t=beside), batch.reset(t=beside)
+    for _ in range(100):
+        y, rows = stepper.step([], 0.1), batch.step(np.zeros((2, 0)), 0.1)
+    assert [y[0], rows[1, 0]] == pytest.approx([5.0, 5.0], abs=1e-11)
+    for engine in ("interpreted", "compiled"):
+        own = cs.Simulation(engine=engine, live=False, progress=False)
+        out = own.run(bd, T=0.1 + max(beside, -beside / 4.0), solver="RK4", dt=0.05)
+        assert out.x[-1, 0] == pytest.approx(0.0, abs=1e-11)
+
+
 def test_a_push_is_met_by_steppers_and_environments():
     sim = simulation()
     bd = sim.blockdiagram()

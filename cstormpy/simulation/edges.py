@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from bdsim.blocks.sources import Piecewise, Ramp, Step, WaveForm
-from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, shown
@@ -92,8 +91,3 @@ class Edges:
                 again = first + rounds * every
                 found.append(again[(rounds > 0.0) | (again < 0.0)])
         return np.unique(np.concatenate(found))
-
-    def are_at(self, t: Array, within: Array) -> NDArray[np.bool_]:
-        """Tell at which times (..., 1) there is one, up to a difference."""
-        found: NDArray[np.bool_] = self.after(t - within) <= t + within
-        return found

@@ -218,7 +218,9 @@ class FromData(bases.Ported, SourceBlock):
         times, values = _samples(data, signal, t, y)
         between, outside = one_of(interpolation, "interpolation", INTERPOLATIONS), one_of(ends, "ends", playback.ENDS)
         if outside == "repeat":
-            _check_span(float(times[0]), float(times[-1] - times[0]))
+            length = float(times[-1] - times[0])
+            _check_span(float(times[0]), length)
+            times = times - times[0] + _first_round(float(times[0]), length)  # as late times are coarse
         pieces = playback.cubics(times, values) if between == "cubic" else []
         super().__init__(**ports.options(type(self), blockargs))
         self._times, self._values, self._pieces = times, values, pieces
@@ -264,6 +266,13 @@ def _check_span(begin: float, length: float) -> None:
     """Refuse what takes no time at all, or ends beyond all floats."""
     if not math.isfinite(begin + length) or begin + length <= begin:
         raise InvalidValue(f"it begins at {begin:g} s and takes {length:g} s: expected an end that is later and finite")
+
+
+def _first_round(begin: float, length: float) -> float:
+    """Return when a round begins that is the first from 0 on; at 0 itself if what is left is the rounding of times."""
+    first = begin % length
+    rounding = float(np.spacing(abs(begin) + length)) * (1.0 + abs(begin) / length)
+    return 0.0 if min(first, length - first) <= rounding else first
 
 
 def _repeated(edges: list[float], ends: str) -> tuple[list[float], float]:

@@ -216,3 +216,13 @@ def test_a_motion_of_ones_own_and_what_belongs_to_it(tmp_path):
     for given, says in wrong:
         with pytest.raises(CstormError, match=f"^animate: {says}"):
             cs.animate(path, *given)
+
+
+def test_a_motion_may_have_both_sides_of_a_jump(tmp_path):
+    """As the samples of a run have, in which a switch works: these were refused."""
+    t = np.array([0.0, 0.25, 0.5, 0.5, 0.75, 1.0])
+    q, torque = np.column_stack([t, 2.0 * t]), np.where(np.arange(6) < 3, -1.0, 1.0)
+    frames = pictures(cs.animate(tmp_path / "own.gif", "acrobot", t, q, {"Torque": torque}, fps=2, size=(400, 240)))
+    once = np.delete(t, 2)
+    plain = pictures(cs.animate(tmp_path / "once.gif", "acrobot", once, np.column_stack([once, 2 * once]), fps=2))
+    assert len(frames) == len(plain) == 3 and (frames[0] != frames[2])[:, 200:].any()

@@ -97,6 +97,20 @@ def test_a_run_sees_both_ends_of_each_round(period, rounds):
     np.testing.assert_allclose(out.x[-1], 30.25 * period, rtol=1e-9)
 
 
+@pytest.mark.parametrize("begin", [0.0, 10.0, 1000.0, 1e5])
+@pytest.mark.parametrize("between", ["linear", "previous"])
+def test_a_record_of_late_times_jumps_when_it_says(begin, between):
+    """Played over and over from 0 on it did so by the rounding of its times: steps had a stage beyond, 0.07 in 2 s."""
+    sim, bd = ours()
+    t, y = begin + np.array([0.0, 0.05, 0.05, 0.1]), [0.0, 1.0, -1.0, 0.0]
+    rows = [0, 2, 3] if between == "previous" else [0, 1, 2, 3]
+    bd.connect(
+        bd.FROMDATA(t=t[rows], y=np.take(y, rows) + 1.0, interpolation=between, ends="repeat"), bd.INTEGRATOR(name="x")
+    )
+    out = sim.run(bd, T=2.0, solver="RK4", dt=0.01)
+    assert out.x[-1, 0] == pytest.approx({"linear": 2.0, "previous": 1.0}[between], abs=2e-7)
+
+
 def test_speed_scales_rates():
     block = SplineTrajectory(CURVE, speed=2.0, start=1.0)
     q, qd, qdd = block.test_output(t=1.3)

@@ -297,6 +297,20 @@ def test_steps_end_where_sources_jump(tmp_path, solver, sampled):
         sim.to_fmu(bd, tmp_path / "edges.fmu", [], ["x"], ["step.T"], **options)
 
 
+@needs_compiler
+@pytest.mark.parametrize("solver", ["RK4", "RK45"])
+@pytest.mark.parametrize(("begin", "on"), [(1000.0, 0.37), (-2e-4, 0.37 * 0.8)])
+def test_edges_are_met_far_out_and_before_the_time_of_0(tmp_path, solver, begin, on):
+    """A time was at an edge within a part of the period, which far out is less than rounding: 0.55 for 0.37."""
+    sim, period = simulation(), 2e-5
+    bd = sim.blockdiagram()
+    bd.connect(bd.PULSE(amplitude=1.0, period=period, width=0.37), bd.INTEGRATOR(name="x"))
+    unit = sim.to_fmu(bd, tmp_path / "pwm.fmu", [], ["x"], solver=solver, step=period)
+    end = begin + 50 * period
+    found = fmpy.simulate_fmu(str(unit), start_time=begin, stop_time=end, output_interval=2.5 * period)
+    assert found["x[0]"][-1] / (50 * period) == pytest.approx(on, abs=1e-6)
+
+
 class Cubic(FunctionBlock):
     """A block that keeps the cube of its parameter, as one does that computes its coefficients when it is set."""
 

@@ -290,6 +290,42 @@ def test_an_output_that_reads_inputs_unannounced_gets_none(engine):
     assert sim.run(bd, T=3.0).x[-1] == pytest.approx(0.0 + 1.0 + 2.0)
 
 
+class Shown(ContinuousBlock):
+    """A lag whose output is what a function makes of (u, x)."""
+
+    def __init__(self, shown, **blockargs):
+        super().__init__(nin=1, nout=1, nstates=1, **blockargs)
+        self._x0, self.shown = np.zeros(1), shown
+
+    def output(self, t, u, x):
+        return [self.shown(u, x)]
+
+    def deriv(self, t, u, x):
+        return np.array([u[0] - x[0]])
+
+
+@pytest.mark.parametrize(
+    ("shown", "of_inputs"),
+    [
+        (lambda u, x: 2.0 * u[0], True),
+        (lambda u, x: np.array([x[0], u[0]]), True),
+        (lambda u, x: x[1], False),
+        (lambda u, x: [1.0, 2.0] @ x, False),
+    ],
+)
+def test_what_is_wrong_in_an_output_is_told_with_its_inputs_where_these_are_seen(shown, of_inputs):
+    """It was told that it got 1.0, of which it had seen None, and of any mistake that feedthrough=True helps."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0, name="u"), block := Shown(shown, bd=bd, name="block"))
+    bd.connect(block, bd.NULL())
+    with pytest.raises(CstormError) as caught:
+        sim.linearize(bd, inputs=["u"], outputs=["block"])
+    said = str(caught.value)
+    assert "(SHOWN), output at t = 0" in said and "was given" not in said
+    assert ("made with feedthrough=True" in said) == of_inputs
+
+
 @pytest.mark.parametrize(("first", "ops"), [([1.0, 2.0], "*/"), (2.0, "**")])
 def test_a_product_of_vectors_says_what_multiplies_them_number_by_number(first, ops):
     """It ended in NumPy's words about matrices; two vectors alike are their inner product, as bdsim has it."""

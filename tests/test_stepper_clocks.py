@@ -314,6 +314,17 @@ def test_a_loop_that_a_long_step_opens_is_closed_by_python_or_named(sim):
     np.testing.assert_allclose(one.step([1.0], 0.02), many.step([[1.0], [1.0]], 0.02)[0], rtol=0, atol=1e-9)
 
 
+def test_a_source_that_jumps_does_so_where_python_closes_a_loop(sim):
+    """There the jump was stepped over."""
+    bd = pushed_four_bar(sim.blockdiagram())
+    bd.connect(bd.PULSE(period=0.1, width=0.4, delay=0.013), bd.INTEGRATOR(name="on"))
+    stepper = sim.stepper(bd, ["push"], ["on", "plant.q"])
+    for _ in range(3):
+        stepper.step([1.0], 0.1)
+    stepper.reset(stepper.state)
+    assert stepper.step([1.0], 0.1)[0] == pytest.approx(0.16, rel=1e-12), "one Newton step does not close it here"
+
+
 def test_what_is_held_from_the_start_follows_the_inputs_of_the_first_step(sim):
     """A difference whose clock ticks later holds what it is of the inputs at the start, as in a run."""
     bd = sim.blockdiagram()

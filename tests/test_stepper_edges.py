@@ -115,6 +115,23 @@ def test_jumps_come_where_steps_end_by_rounding(dt):
         assert abs(rows[1, 0] - y[0]) < 1e-12
 
 
+@pytest.mark.parametrize("beside", [1e-13, -1e-13, 9e-13, -9e-13, 2e-12, -2e-12])
+def test_jumps_a_little_beside_the_ends_of_steps_are_seen_on_their_side(beside):
+    """What was as good as the end of a step was seen behind it from within, and before it from the next."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    bd.connect(bd.PULSE(amplitude=1.0, period=0.2, width=0.5, delay=0.1), bd.INTEGRATOR(name="x"))
+    stepper, batch = sim.stepper(bd, outputs=["x"]), sim.batch_stepper(bd, outputs=["x"], count=2)
+    stepper.reset(t=beside), batch.reset(t=beside)
+    for _ in range(100):
+        y, rows = stepper.step([], 0.1), batch.step(np.zeros((2, 0)), 0.1)
+    assert [y[0], rows[1, 0]] == pytest.approx([5.0, 5.0], abs=1e-11)
+    for engine in ("interpreted", "compiled"):
+        own = cs.Simulation(engine=engine, live=False, progress=False)
+        out = own.run(bd, T=0.1 + max(beside, -beside / 4.0), solver="RK4", dt=0.05)
+        assert out.x[-1, 0] == pytest.approx(0.0, abs=1e-11)
+
+
 def test_a_push_is_met_by_steppers_and_environments():
     sim = simulation()
     bd = sim.blockdiagram()
@@ -137,6 +154,41 @@ def test_numbers_that_say_when_are_taken_up_by_reset():
     late.T = 0.53
     stepper.reset()
     assert abs(stepper.step([], 1.0)[0] - 0.47) < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("source", "later"),
+    [("square", 3 / 1.7), ("triangle", 3 / 1.7), ("held data", 1.8), ("rate of one repeated", 2.1), ("step", 2.0)],
+)
+def test_jumps_before_the_time_of_0_are_met_as_later_ones(source, later):
+    """Those of what repeats were stepped over there, and batches saw each a little before its time."""
+    sim, found = simulation(), []
+    for shift in (0.0, later):
+        bd = lag(sim, source)
+        if source == "step":
+            bd["source"].T = -0.83 + shift
+        one = sim.stepper(bd, outputs=["x"])
+        many = sim.batch_stepper(bd, outputs=["x"], count=2)
+        for stepper in (one, many):
+            stepper.reset(t=-1.37 + shift)
+        for _ in range(15):
+            y, rows = one.step([], 0.09), many.step(np.zeros((2, 0)), 0.09)
+            assert abs(rows[1, 0] - y[0]) < 1e-12
+        found.append(y[0])
+    assert abs(found[0] - found[1]) < 1e-12
+
+
+@pytest.mark.parametrize(
+    "told", [[0.3], [0.3, 0.7], (0.3, 0.0), None, ([np.nan], 0.0), ([0.3], -1.0), ([0.3], np.inf), ([0.3], 0.0, 1)]
+)
+def test_edges_that_an_own_source_tells_wrongly_are_refused_with_its_name(told):
+    sim = simulation()
+    bd = lag(sim, "own")
+    bd["source"].edges = lambda: told
+    with pytest.raises(
+        cs.BlockError, match=r"block 'source' \(ALARM\): edges\(\) returned .*'return \[0.2, 0.5\], 0.0'"
+    ):
+        sim.stepper(bd, outputs=["x"])
 
 
 def test_edges_over_and_over_are_found_anywhere():

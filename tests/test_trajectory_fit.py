@@ -294,7 +294,10 @@ Q5 = np.zeros((5, 2))
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BSpline.interpolate([0, 1, 1, 2, 3], Q5), r"they must rise, but times\[2\] = 1 follows 1"),
+        (
+            lambda: BSpline.interpolate([0, 1, 1, 2, 3], Q5),
+            r"they must rise, but times\[2\] = 1 follows 1; with dt= a run has one",
+        ),
         (lambda: BSpline.interpolate(T5, Q5[:4]), "expected 5 rows, one per time, got 4"),
         (lambda: BSpline.interpolate(T5, Q5[:, 0]), "one row per time, one column per joint"),
         (lambda: BSpline.interpolate(T5, Q5[:, :0]), "at least one column"),

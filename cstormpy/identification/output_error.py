@@ -219,9 +219,6 @@ class _Search:
         self.stretches = Stretches.of(log, horizon)
         self._directions = state_directions(mech, self.stretches.start)
         steps = np.diff(log.t)[np.diff(log.run) == 0]
-        if (steps <= 0.0).any():
-            row = int(np.flatnonzero((np.diff(log.t) <= 0.0) & (np.diff(log.run) == 0))[0]) + 1
-            raise InvalidValue(f"data, t: the times must increase, but row {row} is not after the one before")
         self._longest = float(steps.max(initial=0.0))
         self._parts = max(1, _count(self._longest / max_step))
         count = int(self.stretches.weighs.sum())

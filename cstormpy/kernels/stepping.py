@@ -337,7 +337,8 @@ def advance(
         if at[TIME] < bound:
             at[LATEST] = np.inf
             if jumped:
-                at[LATEST] = bound - at[JUMP_WIDTH] * (np.nextafter(bound, np.inf) - bound)
+                edge = min(bound, jumps[how[JUMP]])  # which is as good as the bound, and may be a little before
+                at[LATEST] = edge - at[JUMP_WIDTH] * (np.nextafter(edge, np.inf) - edge)
             how[AT_TICK] = seen_by_step(how, at, bound, jumped, ours, clocks, parts)
             if how[ADAPTIVE] != 0:
                 if at[LENGTH] <= 0.0 and choose_length(f, how, at, bound, x, z, p, n, w, out, K) != 0:

@@ -78,7 +78,7 @@ def animate(
     mech : Mechanism, str or path
         Or the name of a ready one, or the file of one.
     t : array_like, (N,)
-        Times, which increase [s].
+        Times, which increase [s]; two samples of one time are both sides of a jump, as a run has them at an event.
     q : array_like, (N, n)
         Positions of its joints.
     plots : mapping of str to array_like (N,) or (N, k), optional
@@ -98,7 +98,7 @@ def animate(
     target = animation_path(path)
     mech = as_mechanism(mech)
     times = real_array(t, "animate: t", ("N",))
-    if not len(times) or (np.diff(times) <= 0.0).any():
+    if not len(times) or (np.diff(times) < 0.0).any():
         raise InvalidValue("animate: t: expected times that increase")
     if plots is not None and not isinstance(plots, Mapping):
         raise InvalidType(f"animate: plots: expected a mapping of titles to arrays, got {describe(plots)}")

@@ -57,18 +57,33 @@ def output_of(block: Any) -> Callable[..., Any]:
     if type(block).output is Function.output:
         return _FunctionOutputs(block)
     method = method_of(block, "output")
-    kind: Any = type(block)
-    if _is_of_user(kind) and block.hasstate and not block._feedthrough:
+    if sees_states_alone(block):
         return functools.partial(_outputs_of_states, method)
     return method
 
 
+def sees_states_alone(block: Any) -> bool:
+    """Tell whether inputs are kept back from the output of a block: one of the user's that does not say it reads them.
+
+    Where it is computed, they may be of another time.
+    """
+    kind: Any = type(block)
+    return bool(block.hasstate and not block._feedthrough and _is_of_user(kind))
+
+
 def _outputs_of_states(method: Callable[..., Any], t: float, u: list[Any], x: Any) -> Any:
-    """Return what a block of the user's shows of its states; inputs, which may be of another time, are kept back."""
+    """Return what a block shows of its states, each of its inputs being None; refuse what it returns of these."""
     values = method(t, [None] * len(u), x)
-    if isinstance(values, (list, tuple)) and any(value is None for value in values):
+    if isinstance(values, (list, tuple)) and any(map(_holds_none, values)):
         raise InvalidType("output() returned None")
     return values
+
+
+def _holds_none(value: Any) -> bool:
+    """Tell whether a signal is None, or some of its numbers are."""
+    if value.__class__ is np.ndarray:
+        return value.dtype.kind == "O" and any(entry is None for entry in value.flat)
+    return value is None
 
 
 def handler_of(block: Any) -> Callable[..., None] | None:

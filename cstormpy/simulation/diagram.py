@@ -24,7 +24,7 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.arguments import takes
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError, DiagramError, reason_of, shown
-from cstormpy.simulation.bdsim_blocks import is_of, method_of, output_of
+from cstormpy.simulation.bdsim_blocks import is_of, method_of, output_of, sees_states_alone
 from cstormpy.simulation.bounds import Bounds, bounds_of, is_bounded, rate_of_integrator, side_of
 from cstormpy.simulation.holds import Hold, holds_of
 from cstormpy.simulation.step_control import shortest_step
@@ -314,7 +314,7 @@ class Diagram:
         reason = f"{reason_of(error)}{line_of_user(error)}{_hint(b, what, error)}"
         given = ", ".join(
             f"{input_name_short(b, i)} = {_short(s.value)} from {self.source_of(b, i)}"
-            for i, s in enumerate(b._inport_slots)
+            for i, s in enumerate(b._inport_slots if what != "output" or not sees_states_alone(b) else ())
         )
         return BlockError(
             f"{describe(b)}, {what} at t = {t:.9g}: {reason}" + (f"; it was given {given}" if given else "")
@@ -481,8 +481,8 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
-    early = b.hasstate and not b._feedthrough and b.nin > 0
-    if what == "output" and early and not isinstance(error, BlockError):  # which tells of what it returns
+    of_none = "None" in str(error) and not isinstance(error, BlockError)  # which tells of what it returns
+    if what == "output" and of_none and b.nin and sees_states_alone(b):
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"

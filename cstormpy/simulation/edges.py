@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from bdsim.blocks.sources import Piecewise, Ramp, Step, WaveForm
-from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
+from cstormpy.errors import BlockError, shown
 from cstormpy.simulation.run_start import corners_of
+from cstormpy.simulation.wiring import describe
 
 
 def edges_of(source: Any) -> tuple[list[float], float] | None:
@@ -20,9 +21,8 @@ def edges_of(source: Any) -> tuple[list[float], float] | None:
     One of our own tells it by its method `edges`, by the numbers of now. None of a source that does not tell.
     """
     kind = type(source)
-    if hasattr(kind, "edges"):
-        told: tuple[list[float], float] = source.edges()
-        return told
+    if callable(getattr(kind, "edges", None)):
+        return _checked(source, source.edges())
     if kind in (Step, Ramp):
         return [float(source.T)], 0.0
     if kind is Piecewise:
@@ -32,6 +32,22 @@ def edges_of(source: Any) -> tuple[list[float], float] | None:
     return None
 
 
+def _checked(source: Any, told: Any) -> tuple[list[float], float]:
+    """Return what a source tells of its edges, or refuse it."""
+    try:
+        given, period = told
+        times = [float(t) for t in given]
+        again = float(period)
+        if np.isnan(times).any() or not 0.0 <= again < np.inf:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise BlockError(
+            f"{describe(source)}: edges() returned {shown(told)}; it returns the times at which the source jumps, and "
+            "after which time all of these come again, 0 if never, as in 'return [0.2, 0.5], 0.0'"
+        ) from None
+    return times, again
+
+
 @dataclass(frozen=True)
 class Edges:
     """When some sources jump, without an end.
@@ -39,7 +55,8 @@ class Edges:
     Attributes
     ----------
     first, every : ndarray, (m,)
-        When each comes first, and after which time again and again, infinite if never.
+        When each comes first, and after which time again and again, infinite if never. What comes again does so
+        before 0 too.
     """
 
     first: Array
@@ -61,7 +78,8 @@ class Edges:
         """
         rounds = np.floor((t - self.first) / self.every) + 1.0
         again = self.first + np.where(np.isinf(self.every), np.inf, rounds * self.every)
-        found: Array = np.where(t < self.first, self.first, again).min(axis=-1, keepdims=True, initial=np.inf)
+        begins = (t < self.first) & ((t >= 0.0) | np.isinf(self.every))
+        found: Array = np.where(begins, self.first, again).min(axis=-1, keepdims=True, initial=np.inf)
         return found
 
     def between(self, begin: float, end: float) -> Array:
@@ -69,11 +87,7 @@ class Edges:
         found = [self.first[(self.first >= begin) & (self.first <= end)]]
         for first, every in zip(self.first, self.every, strict=True):
             if np.isfinite(every):
-                rounds = np.arange(max(1.0, np.ceil((begin - first) / every)), np.floor((end - first) / every) + 1.0)
-                found.append(first + rounds * every)
+                rounds = np.arange(np.ceil((begin - first) / every), np.floor((end - first) / every) + 1.0)
+                again = first + rounds * every
+                found.append(again[(rounds > 0.0) | (again < 0.0)])
         return np.unique(np.concatenate(found))
-
-    def are_at(self, t: Array, within: Array) -> NDArray[np.bool_]:
-        """Tell at which times (..., 1) there is one, up to a difference."""
-        found: NDArray[np.bool_] = self.after(t - within) <= t + within
-        return found

@@ -87,6 +87,7 @@ class Run:
         self.steps = 0
         self._sees_both = False  # whether the near side of the event that is dealt with is recorded
         self._left_off: dict[Any, float] = {}  # when blocks have left off that chattered by rounding
+        self._due_at = math.inf  # when what is next was to be done, of which the boundary may be as good as the time
         self._caused = 0  # events, one after the other, at the time of the present one
         #: What Ctrl-C does.
         self.interrupts = Interrupts()
@@ -313,8 +314,8 @@ class Run:
 
     def _look_up_to(self, bound: float, sources: list[Any]) -> None:
         """Let blocks see no time at or behind the next jump."""
-        jumps = any(is_jump(s) for s in sources)
-        self.diagram.latest = bound - JUMP_WIDTH * float(np.spacing(bound)) if jumps else math.inf
+        jumps, edge = any(is_jump(s) for s in sources), min(bound, self._due_at)
+        self.diagram.latest = edge - JUMP_WIDTH * float(np.spacing(abs(edge))) if jumps else math.inf
 
     def _look_beyond(self, jumped: bool) -> None:
         """Let blocks see the time behind a jump; clocks that tick there sample what the source jumps to."""
@@ -335,6 +336,7 @@ class Run:
                 return self.end, []
             due = [s for s in sources if s is not None]
             if due:  # what an event has come just before is late by less than the tolerance
+                self._due_at = float(when)
                 return max(self.t, self.end if abs(when - self.end) <= tolerance else float(when)), due
 
     def _due(self, t: float) -> list[Any]:

@@ -43,7 +43,8 @@ def samples(times: ArrayLike, values: ArrayLike, *, rising: bool) -> tuple[Array
         stuck = np.flatnonzero(np.diff(t) <= 0.0)
         if stuck.size:
             k = int(stuck[0])
-            raise InvalidValue(f"times: they must rise, but times[{k + 1}] = {t[k + 1]:g} follows {t[k]:g}")
+            twice = "; with dt= a run has one sample of each time" if t[k + 1] == t[k] else ""
+            raise InvalidValue(f"times: they must rise, but times[{k + 1}] = {t[k + 1]:g} follows {t[k]:g}{twice}")
     return t, q
 
 

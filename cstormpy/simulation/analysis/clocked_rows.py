@@ -84,9 +84,9 @@ class ClockedRows:
         """Have clocks tick that are due, in rows that go on, all from the signals that are `computed` then."""
         due = (self._next() < t + _tolerance(t)) & going
         self.due |= going[:, 0]
-        jumped = (np.abs(self._jumps - t) <= _tolerance(t)).any(axis=1, keepdims=True)
-        jumped |= self._edges.are_at(t, _tolerance(t))
-        self.earliest[:] = np.where(jumped, t + JUMP_WIDTH * np.spacing(t), -np.inf)
+        jumps = np.hstack([self._jumps, self._edges.after(t - _tolerance(t))])
+        last = np.where(np.abs(jumps - t) <= _tolerance(t), np.maximum(jumps, t), -np.inf).max(axis=1, keepdims=True)
+        self.earliest[:] = last + JUMP_WIDTH * _spacing(last)
         self.latest[:] = np.inf
         taken = due | (self._fresh[:, None] & going)
         if not taken.any():
@@ -108,8 +108,11 @@ class ClockedRows:
         edge = self._edges.after(t + tolerance)
         first = np.hstack([self._next(), jumps, edge]).min(axis=1, keepdims=True)
         until = np.maximum(np.where(first > end - tolerance, end, first), t)  # what is late is done now
-        jumps_there = (np.abs(np.hstack([jumps, edge]) - until) <= tolerance).any(axis=1, keepdims=True)
-        self.latest[:] = np.where(jumps_there, until - JUMP_WIDTH * np.spacing(until), np.inf)
+        jumps = np.hstack([jumps, edge])
+        first = np.where(np.abs(jumps - until) <= tolerance, np.minimum(jumps, until), np.inf).min(
+            axis=1, keepdims=True
+        )
+        self.latest[:] = first - JUMP_WIDTH * _spacing(first)
         return until
 
     def _next(self) -> Array:
@@ -118,3 +121,7 @@ class ClockedRows:
 
 def _tolerance(t: Array) -> Array:
     return SAME_TIME * np.maximum(1.0, np.abs(t))
+
+
+def _spacing(t: Array) -> Array:
+    return np.where(np.isfinite(t), np.spacing(np.abs(t)), 0.0)

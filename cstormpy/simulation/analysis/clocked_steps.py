@@ -19,6 +19,9 @@ from cstormpy.simulation.edges import Edges
 from cstormpy.simulation.step_control import ATOL, JUMP_WIDTH, RTOL, SAME_TIME, shortest_step
 from cstormpy.simulation.steppers import StepFailed
 
+#: Of how many steps edges are looked up at once, where few come in each.
+_AT_ONCE = 64
+
 
 class _Rules:
     """The rules of steps, as slices of a run ask for them; of fixed ones the length is said later."""
@@ -49,6 +52,7 @@ class ClockedSteps:
         self._settles_in_python = bool(found.diagram.settling) and not compiled.program.closes
         self._flags = list(compiled.program.flags.values())
         self._edges, self._of_samples = Edges.of([]), np.zeros(0)
+        self._looked_up = math.inf, -math.inf  # from when to when edges are among the jumps of the slices
         self.fresh = False
 
     @contextmanager
@@ -57,12 +61,12 @@ class ClockedSteps:
         z, slices, fresh = self._compiled.z, self._slices, self.fresh
         arrays = z, slices.clocks, slices.how, slices.at
         before = [each.copy() for each in arrays]
-        jumps, edges = slices.jumps, (self._edges, self._of_samples)
+        jumps, edges = slices.jumps, (self._edges, self._of_samples, self._looked_up)
 
         def put_back() -> None:
             for each, values in zip(arrays, before, strict=True):
                 each[:] = values
-            slices.jumps, self.fresh, (self._edges, self._of_samples) = jumps, fresh, edges
+            slices.jumps, self.fresh, (self._edges, self._of_samples, self._looked_up) = jumps, fresh, edges
 
         try:
             yield put_back
@@ -73,7 +77,7 @@ class ClockedSteps:
     def begin(self, start: Start) -> None:
         """Stand at a start, with the samples that the blocks have."""
         self._compiled.z[:], ticks, self._of_samples = self._found.beginning(start)
-        self._edges = Edges.of(self._found.sources)
+        self._edges, self._looked_up = Edges.of(self._found.sources), (math.inf, -math.inf)
         self._slices.schedule(start.t, True, False, ticks, self._of_samples)
         self._slices.at[EARLIEST] = -np.inf
         self.fresh = any(self._compiled.z[self._flags])
@@ -106,6 +110,7 @@ class ClockedSteps:
             if not program.closes or program.error is not None or not np.isfinite(self.tried).all():
                 raise
         put_back()
+        self._look_ahead(t, end)
         how[CLOSED] = 0
         try:
             return self._go(t, x, end, h, True)
@@ -114,11 +119,15 @@ class ClockedSteps:
 
     def _look_ahead(self, t: float, end: float) -> None:
         """Have steps from a time to another end where sources jump."""
-        if self._edges.first.size:
-            begin, last = t - SAME_TIME * max(1.0, abs(t)), end + SAME_TIME * max(1.0, abs(end))
-            of_samples = self._of_samples[(self._of_samples >= begin) & (self._of_samples <= last)]
-            self._slices.jumps = np.union1d(of_samples, self._edges.between(begin, last))
-            self._slices.how[JUMP] = 0
+        if not self._edges.first.size:
+            return
+        begin, last = t - SAME_TIME * max(1.0, abs(t)), end + SAME_TIME * max(1.0, abs(end))
+        if begin < self._looked_up[0] or last > self._looked_up[1]:
+            until = last + (end - t) * (_AT_ONCE // (1 + self._edges.between(begin, last).size))
+            of_samples = self._of_samples[(self._of_samples >= begin) & (self._of_samples <= until)]
+            self._slices.jumps = np.union1d(of_samples, self._edges.between(begin, until))
+            self._looked_up = begin, until
+        self._slices.how[JUMP] = self._slices.jumps.searchsorted(begin)
 
     def _go(self, t: float, x: Array, end: float, h: float, by_python: bool) -> Array:
         h = max(h, shortest_step(end))

@@ -78,7 +78,7 @@ def _bode(model: LinearModel, w: Array) -> Any:
             below.plot(w[told], phase(response[told, i, j], hold[told]))
         if without:
             told_so = f"no response to {', '.join(without)}"
-            above.text(0.98, 0.04, told_so, transform=above.transAxes, ha="right", va="bottom", style="italic")
+            above.text(0.5, 0.04, told_so, transform=above.transAxes, ha="center", va="bottom", style="italic")
         above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
         below.set_ylabel("phase [°]")
         below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))

@@ -205,6 +205,9 @@ static int tick(State *s) {
     return refresh(s);
 }
 
+/* How close to a jump a time is that of it. */
+static double at_jump(double t) { return fmax(AT_JUMP, SAME_TIME * fabs(t)); }
+
 /* When something jumps, which does so a time after the first tick of a clock. */
 static double jump_of(const State *s, int k) { return JUMPS[k] + s->first[JUMPS_BY[k]] * PERIOD[JUMPS_BY[k]]; }
 
@@ -214,7 +217,8 @@ static double edge_after(double t) {
     int k;
     for (k = 0; k < NEDGES; k++) {
         double edge = EDGES[k];
-        if (edge <= t) edge = EVERY[k] > 0.0 ? edge + (floor((t - edge) / EVERY[k]) + 1.0) * EVERY[k] : INFINITY;
+        if (edge <= t || (t < 0.0 && EVERY[k] > 0.0))
+            edge = EVERY[k] > 0.0 ? edge + (floor((t - edge) / EVERY[k]) + 1.0) * EVERY[k] : INFINITY;
         first = fmin(first, edge);
     }
     return first;
@@ -222,32 +226,33 @@ static double edge_after(double t) {
 
 /* The time up to which nothing jumps, at most some end. */
 static double smooth_until(const State *s, double end) {
-    double edge = edge_after(s->t + AT_JUMP);
+    double close = at_jump(end), edge = edge_after(s->t + close);
     int k;
-    if (end - edge > AT_JUMP) end = edge;
+    if (end - edge > close) end = edge;
     for (k = 0; k < NCLOCKS; k++) {
         double next = next_tick(s, k);
         if (end - next > SOON * PERIOD[k]) end = fmax(next, s->t); /* a tick that is late is now */
     }
     for (k = 0; k < NJUMPS; k++) {
         double jump = jump_of(s, k);
-        if (jump - s->t > AT_JUMP && end - jump > AT_JUMP) end = jump;
+        if (jump - s->t > close && end - jump > close) end = jump;
     }
     return end;
 }
 
 /* Have signals seen behind a jump that is now, and before one at the end of what follows. */
 static void look(State *s, double until) {
-    double now = edge_after(s->t - AT_JUMP), then = edge_after(until - AT_JUMP);
+    double here = at_jump(s->t), there = until < INFINITY ? at_jump(until) : 0.0;
+    double now = edge_after(s->t - here), then = edge_after(until - there);
     int k;
     s->earliest = -INFINITY;
     s->latest = INFINITY;
-    if (now - s->t <= AT_JUMP) s->earliest = now + JUMP_WIDTH * (nextafter(now, INFINITY) - now);
-    if (then - until <= AT_JUMP) s->latest = then - JUMP_WIDTH * (nextafter(then, INFINITY) - then);
+    if (now - s->t <= here) s->earliest = now + JUMP_WIDTH * (nextafter(now, INFINITY) - now);
+    if (then - until <= there) s->latest = then - JUMP_WIDTH * (nextafter(then, INFINITY) - then);
     for (k = 0; k < NJUMPS; k++) {
         double jump = jump_of(s, k), width = JUMP_WIDTH * (nextafter(jump, INFINITY) - jump);
-        if (fabs(jump - s->t) <= AT_JUMP) s->earliest = jump + width;
-        if (fabs(jump - until) <= AT_JUMP) s->latest = jump - width;
+        if (fabs(jump - s->t) <= here) s->earliest = jump + width;
+        if (fabs(jump - until) <= there) s->latest = jump - width;
     }
     s->stale = 1;
 }

@@ -29,7 +29,7 @@ from cstormpy.simulation.compiled.slices import fill_samples
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.edges import Edges
 from cstormpy.simulation.recording import find_signals
-from cstormpy.simulation.step_control import JUMP_WIDTH, MAX_FACTOR, MIN_FACTOR, SAFETY
+from cstormpy.simulation.step_control import JUMP_WIDTH, MAX_FACTOR, MIN_FACTOR, SAFETY, SAME_TIME
 from cstormpy.simulation.tableaus import EXPLICIT, Tableau, explicit_method
 from cstormpy.simulation.units import mechanisms_of, units_of
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
@@ -296,6 +296,7 @@ def _edges(program: Program, edges: Edges) -> str:
     lengths = given[np.isfinite(given) & (given > 0.0)]
     lines = [
         f"#define NEDGES {edges.first.size}",
+        f"#define SAME_TIME {SAME_TIME!r}",
         f"#define AT_JUMP {_SOON * float(lengths.min(initial=1.0))!r}",
         _doubles("EDGES", edges.first),
         _doubles("EVERY", np.where(np.isfinite(edges.every), edges.every, 0.0)),

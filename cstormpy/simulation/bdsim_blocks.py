@@ -68,7 +68,7 @@ def sees_states_alone(block: Any) -> bool:
     Where it is computed, they may be of another time.
     """
     kind: Any = type(block)
-    return bool(block.hasstate and not block._feedthrough and _is_of_user(kind))
+    return bool(_is_of_user(kind) and block.hasstate and not block._feedthrough)
 
 
 def _outputs_of_states(method: Callable[..., Any], t: float, u: list[Any], x: Any) -> Any:

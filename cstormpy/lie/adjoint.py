@@ -54,6 +54,7 @@ def Ad(G: ArrayLike, h: ArrayLike | None = None) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from cstormpy.lie import make_pose
     >>> Ad(make_pose(np.eye(3), [1, 0, 0]), [0, 0, 1, 0, 0, 0])
     array([ 0.,  0.,  1.,  0., -1.,  0.])
@@ -84,6 +85,7 @@ def Ad_star(G: ArrayLike, h: ArrayLike | None = None) -> Array:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from cstormpy.lie import make_pose
     >>> Ad_star(make_pose(np.eye(3), [1, 0, 0]), [0, 0, 0, 0, 1, 0])
     array([ 0.,  0., -1.,  0.,  1.,  0.])

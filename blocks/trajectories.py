@@ -29,7 +29,6 @@ from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
 from cstormpy.simulation import results
 from cstormpy.simulation.run_start import is_ahead, refuse_many
-from cstormpy.simulation.step_control import SAME_TIME
 from cstormpy.trajectory import BSpline, playback
 from cstormpy.trajectory.checks import control_point_array, finite_array
 
@@ -282,11 +281,7 @@ def _repeated(edges: list[float], ends: str) -> tuple[list[float], float]:
 
 
 def _declare(block: Any, simstate: Any) -> None:
-    """Tell a run when a source jumps: at its ends, at times between them, and so in each repetition.
-
-    Where it begins or ends behind the end of a run is left out unless it repeats, as most sources only come to rest
-    there.
-    """
+    """Tell a run when a source jumps: at its ends, at times between them, and so in each repetition."""
     now, until = getattr(simstate, "t", None) or 0.0, getattr(simstate, "tf", None)
     if until is None:
         return
@@ -294,11 +289,9 @@ def _declare(block: Any, simstate: Any) -> None:
     if period:
         first, last = math.floor(now / period), math.ceil(until / period)
     refuse_many(block, (last - first + 1) * len(jumps))
-    until += SAME_TIME * max(1.0, until)
     for k in range(first, last + 1):
-        for place, jump in enumerate(jumps):
-            when, inner = jump + k * period, 0 < place < len(jumps) - 1
-            if when > 0.0 and is_ahead(simstate, when) and (when <= until or inner or period):
+        for when in (jump + k * period for jump in jumps):
+            if when > 0.0 and is_ahead(simstate, when):
                 simstate.declare_event(block, when)
 
 

@@ -531,7 +531,8 @@ class _TangentRun(TickingRun):
         signals = s.out[c].copy()
         if self.simstate.stop is not None and self._delay is not None:
             self._moves = self._delay[0]
-        goes = self._moves if self._goes() is None else self._goes()
+        goes = self._goes()
+        goes = self._moves if goes is None else goes
         if goes is not None:  # the samples on both sides of a jump or an event go with it, and the last one by a STOP
             moves = goes
             along, _ = s.evaluate_along(self.t, self.x, rate)

@@ -13,6 +13,7 @@ from cstormpy.graph.look_ups import LOOKUP
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import EQUAL, MAXIMUM, MINIMUM, SELECT, apply
 from cstormpy.graph.products import rate_of_table
+from cstormpy.graph.routine import Routine
 
 Number = Any  # a node or a float
 
@@ -53,6 +54,27 @@ def tangents(outputs: Sequence[Number], directions: Mapping[Node, Number]) -> li
                 total = total + partials[k] * da
         rate[node.index] = total
     return [_rate(x, rate) for x in outputs]
+
+
+def with_tangents(routine: Routine, moving: Sequence[str]) -> Routine:
+    """Return the routine ``tangent``, which computes what another does, and its derivatives along a direction.
+
+    Behind the arguments of the other it takes the rates of those that move, as ``dx``, and fills the derivatives.
+    """
+    values = [x for out in routine.outputs.values() for x in out]
+    directions: dict[Node, Number] = {}
+    for node in alive(values):
+        if node.primitive is INPUT:
+            directions[node] = node.graph.input(f"d{node.data[0]}", node.data[1])
+        elif node.primitive is TABLE:
+            directions[node] = node.graph.make(TABLE, (), (f"d{node.data[0]}", *node.data[1:]))
+    changes = iter(tangents(values, directions))
+    filled = {f"d{name}": [next(changes) for _ in out] for name, out in routine.outputs.items()}
+    rates = [f"d{name}" for name in moving]
+    scalars = (*routine.scalars, *(f"d{name}" for name in routine.scalars))
+    given = {**routine.shared, **{name: 0 for name in rates if name not in scalars}}
+    order = (*routine.arguments, *rates, *filled)
+    return Routine("tangent", given, {}, {**routine.outputs, **filled}, routine.status, scalars=scalars, order=order)
 
 
 def gradient(outputs: Sequence[Number], weights: Sequence[Number], inputs: Sequence[Node]) -> list[Number]:

@@ -88,10 +88,14 @@ class Routine:
             and all(n.primitive in (INPUT, TILE, LANE) or n.primitive.name in NUMERIC for n in self.nodes)
         )
 
+    @property
+    def arguments(self) -> Sequence[str]:
+        """The names of the arguments, in the order in which they are given."""
+        return self.order or (*self.scalars, *self.shared, *self.rows, *self.outputs)
+
     def pointers(self, kind: str) -> str:
         """Return the arguments as LLVM declares them."""
-        names = self.order or (*self.scalars, *self.shared, *self.rows, *self.outputs)
-        return ", ".join(f"{'double' if name in self.scalars else kind} %{name}" for name in names)
+        return ", ".join(f"{'double' if name in self.scalars else kind} %{name}" for name in self.arguments)
 
     def one(self, like: Emitter) -> str:
         """Return ``i64 NAME_one(arrays)``, which fills the outputs of one sample where its status, the result, is 0.

@@ -180,12 +180,12 @@ def _where_needed(number: Node, needs: Sequence[_Needs | None]) -> Node:
 
 def _jumping(nodes: Iterable[Node], switching: Collection[int]) -> set[int]:
     """Return which of the nodes that switch make something jump, and not only bend."""
-    found = set()
+    found, sides = set(), SidesOfChoices()
     for node in nodes:
         if node.index in switching and not node.primitive.truth and node.primitive not in _BENDING:
             found.add(node.index)
         truths = [a for a in node.args if isinstance(a, Node) and a.primitive.truth and a.index in switching]
-        if truths and not (node.primitive is p.SELECT and only_bends(node)):
+        if truths and not (node.primitive is p.SELECT and sides.only_bend(node)):
             found.update(a.index for a in truths)
     return found
 
@@ -200,41 +200,57 @@ def _finite(number: Node) -> Node:
 _TRIALS = 3
 
 
-def only_bends(choice: Node) -> bool:
-    """Tell whether both sides of a choice agree where it changes: with one side of the comparison at the other."""
-    condition, *sides = choice.args
-    if (
-        len(condition.args) != 2
-        or condition.primitive in (p.EQUAL, p.UNEQUAL)
-        or condition.args[0] is condition.args[1]
-    ):
-        return False
-    a, b = condition.args
-    return any(
-        all(_agree(sides, changed, border, trial) for trial in range(_TRIALS))
-        for changed, border in ((a, b), (b, a))
-        if isinstance(changed, Node) and not changed.primitive.truth
-    )
+class SidesOfChoices:
+    """Both sides of choices, computed where they change, with numbers for the inputs that are the same for all."""
+
+    def __init__(self) -> None:
+        #: The values of nodes in each trial.
+        self._known: list[dict[int, Any]] = [{} for _ in range(_TRIALS)]
+
+    def only_bend(self, choice: Node) -> bool:
+        """Tell whether both sides of a choice agree where it changes: with one side of the comparison at the other."""
+        condition, *sides = choice.args
+        if (
+            len(condition.args) != 2
+            or condition.primitive in (p.EQUAL, p.UNEQUAL)
+            or condition.args[0] is condition.args[1]
+        ):
+            return False
+        a, b = condition.args
+        return any(
+            all(self._agree(sides, changed, border, trial) for trial in range(_TRIALS))
+            for changed, border in ((a, b), (b, a))
+            if isinstance(changed, Node) and not changed.primitive.truth
+        )
+
+    def _agree(self, sides: Sequence[Any], changed: Node, border: Any, trial: int) -> bool:
+        (value,) = self._computed([border], trial, {}, math.inf)
+        first, second = self._computed(sides, trial, {changed.index: value}, changed.index)
+        return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-9)
+
+    def _computed(self, outputs: Sequence[Any], trial: int, moved: dict[int, Any], place: float) -> list[Any]:
+        """Return the values of outputs where one node is moved; those before its place do not depend on it."""
+        known = self._known[trial]
+
+        def value(x: Any) -> Any:
+            return (known if x.index < place else moved)[x.index] if isinstance(x, Node) else x
+
+        met, missing = [x for x in outputs if isinstance(x, Node)], dict[int, Node]()
+        for node in met:  # which grows meanwhile
+            if node.index not in missing and node.index not in (known if node.index < place else moved):
+                missing[node.index] = node
+                met += [a for a in node.args if isinstance(a, Node)]
+        for index in sorted(missing):
+            node = missing[index]
+            (known if index < place else moved)[index] = _value(node, [value(a) for a in node.args], trial)
+        return [value(x) for x in outputs]
 
 
-def _agree(sides: Sequence[Any], changed: Node, border: Any, trial: int) -> bool:
-    values: dict[int, Any] = {}
-    for node in alive([border]):
-        values[node.index] = _value(node, values, trial)
-    values = {changed.index: values[border.index] if isinstance(border, Node) else border}
-    for node in alive(sides):
-        if node.index not in values:
-            values[node.index] = _value(node, values, trial)
-    first, second = (values[x.index] if isinstance(x, Node) else x for x in sides)
-    return math.isclose(first, second, rel_tol=1e-9, abs_tol=1e-9)
-
-
-def _value(node: Node, values: dict[int, Any], trial: int) -> Any:
+def _value(node: Node, args: Sequence[Any], trial: int) -> Any:
     if node.primitive is INPUT:
         return _some(hash((node.data[0], node.data[1], trial)))
     if node.primitive is TABLE:
         return [_some(hash((node.data[0], node.data[1] + k, trial))) for k in range(node.data[2])]
-    args = [values[a.index] if isinstance(a, Node) else a for a in node.args]
     try:
         return node.primitive.value(*args)
     except (NotImplementedError, ArithmeticError, ValueError):

@@ -16,7 +16,7 @@ from cstormpy.graph.differences import MOVED
 from cstormpy.graph.look_ups import SEARCH, SEARCH_BELOW
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
 from cstormpy.graph.primitives import DIV, EQUAL, LARGER, SELECT, UNEQUAL
-from cstormpy.graph.switching_functions import may_jump, only_bends
+from cstormpy.graph.switching_functions import SidesOfChoices, may_jump
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.repeatability import is_of_user
@@ -341,8 +341,9 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
             reads[node.index] = frozenset({node.data[1]})
         elif node.primitive is TABLE and node.data[0] == "p":
             reads[node.index] = frozenset(range(node.data[1], node.data[1] + node.data[2]))
+    sides = SidesOfChoices()
     choices = [
-        (node.args[0].index, only_bends(node))
+        (node.args[0].index, sides.only_bend(node))
         for node in nodes
         if node.primitive is SELECT and node.args[0].index not in program.switched
     ]

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.graph.code_cache import is_kept, machine_for
-from cstormpy.graph.derivatives import tangents
+from cstormpy.graph.derivatives import with_tangents
 from cstormpy.graph.external import Function
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one
-from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
+from cstormpy.graph.nodes import Node
 from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.call_table import CalledFunction
@@ -35,8 +35,8 @@ from cstormpy.simulation.compiled.numbers import Numbers
 #: The arguments of the routine, behind the time.
 GIVEN, FILLED = ("x", "z", "p", "n", "w"), ("out", "xd")
 _ORDER = ("t", *GIVEN, *FILLED)
-#: And of that which computes its change, behind these.
-_CHANGES = ("dt", "dx", "dz", "dp", "dw", "dout", "dxd")
+#: Those that change, in what computes its change.
+_MOVING = ("t", "x", "z", "p", "w")
 #: With more numbers of all signals and rates, registers are chosen quickly (see `graph.machine`).
 _WIDE = 1500
 #: Rates alone have a routine of their own if that has so many of the operations, or less.
@@ -133,10 +133,12 @@ class Program:
     _making: ClassVar[threading.RLock] = threading.RLock()
     _own: Machine | None = None
     _change: MachineFunction | None = None
+    _digest: str | None = None
 
     def __post_init__(self) -> None:
         routines = [self.routine] if self.closing is None else [self.routine, self.closing]
-        self.key = digest_of(*routines) or hashlib.sha256(self.text.encode()).hexdigest()
+        self._digest = digest_of(*routines)
+        self.key = self._digest or hashlib.sha256(self.text.encode()).hexdigest()
         self.key += " quick" if self.is_wide else " stages"
 
     @property
@@ -284,11 +286,17 @@ class Program:
         for link in self.links:
             link.connect(self.n, in_python)
         if self._change is None:
-            text = text_for_one(_change_of(self.routine))
-            digest = hashlib.sha256(text.encode()).hexdigest() + (" quick" if self.is_wide else "")
-            machine = self._machine("diagram_change", digest, lambda: text)
-            self._change = MachineFunction(machine, "tangent_one", (*_ORDER, *_CHANGES))
+            digest, text = self._digest, self._text_of_change
+            if digest is None:
+                written = text()
+                digest, text = hashlib.sha256(written.encode()).hexdigest(), lambda: written
+            machine = self._machine("diagram_change", f"{digest} change{' quick' * self.is_wide}", text)
+            changes = [f"d{name}" for name in (*_MOVING, *FILLED)]
+            self._change = MachineFunction(machine, "tangent_one", (*_ORDER, *changes))
         return self._change
+
+    def _text_of_change(self) -> str:
+        return text_for_one(with_tangents(self.routine, _MOVING))
 
     @classmethod
     def _machine(cls, name: str, digest: str, text: Callable[[], str]) -> Machine:
@@ -298,28 +306,6 @@ class Program:
                     cls._machines.pop(next(iter(cls._machines)))
                 cls._machines[digest] = machine_for(name, digest.encode(), text, digest.endswith("quick"))
             return cls._machines[digest]
-
-
-def _change_of(routine: Routine) -> Routine:
-    """Return the routine that computes a diagram's function, and its derivatives along a direction."""
-    values = [*routine.outputs["out"], *routine.outputs["xd"]]
-    directions: dict[Node, Any] = {}
-    for node in alive(values):
-        if node.primitive is INPUT:
-            directions[node] = node.graph.input(f"d{node.data[0]}", node.data[1])
-        elif node.primitive is TABLE:
-            directions[node] = node.graph.make(TABLE, (), (f"d{node.data[0]}", *node.data[1:]))
-    changes = tangents(values, directions)
-    count = len(routine.outputs["out"])
-    return Routine(
-        "tangent",
-        dict.fromkeys((*GIVEN, "dx", "dz", "dp", "dw"), 0),
-        {},
-        {**routine.outputs, "dout": changes[:count], "dxd": changes[count:]},
-        routine.status,
-        scalars=("t", "dt"),
-        order=(*_ORDER, *_CHANGES),
-    )
 
 
 class MachineFunction:

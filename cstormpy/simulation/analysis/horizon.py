@@ -259,8 +259,7 @@ class _TangentRun(TickingRun):
 
     def _signal(self, place: int, t: float, x: Array) -> float:
         self._bounds()
-        self.steps_of.rate_at(t, x)
-        return float(self.steps_of.out[place])
+        return self.steps_of.signal(place, t, x)
 
     # segments
 

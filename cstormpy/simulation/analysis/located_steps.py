@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -123,7 +124,8 @@ class LocatingRun(Run):
             self.observation.check_finite(self.t)
             raise self._ended()
         fresh = [*np.flatnonzero(s.crossed(sides)).tolist(), *early] if crossed else early
-        if self._is_steep(fresh, end, sides) or (early and self._steps_aside(end, sides)):
+        clear = functools.cache(lambda: self._halved(end, sides, stages=True)[0])
+        if self._is_steep(fresh, end, clear) or (early and self._steps_aside(clear)):
             return
         if not crossed:  # the way there leads beyond a jump and back, however short it is
             if not self._gives_up(early, t, sides[0], end - t):
@@ -133,7 +135,7 @@ class LocatingRun(Run):
                 if end < bound:
                     self._observe()
             return
-        low, high = self._halved(end, lambda _: s.crossed(sides).any())
+        low, high = self._halved(end, sides)
         near = self.x.copy()
         if low > t:
             self._partial(low, near, self.dx.copy())
@@ -143,7 +145,8 @@ class LocatingRun(Run):
         fired = np.flatnonzero(s.crossed(sides)).tolist()
         leads, place = fired, (high, x)
         if any(isinstance(self.simstate.crossing_detectors[i][0], Switch) for i in fired):
-            if s.crossed_at_stages(t, high, self.x, sides) and self._steps_aside(high, sides):
+            beside = s.crossed_at_stages(t, high, self.x, sides)
+            if beside and self._steps_aside(lambda: self._halved(high, sides, stages=True)[0]):
                 return
             leads, place = self._leads(fired, (low, near), (high, x), sides[0]), (low, near)
             if self._gives_up(fired, high, sides[0], end - t):
@@ -350,24 +353,32 @@ class LocatingRun(Run):
                     "derivative can be far off; move one of them a little"
                 )
 
-    def _halved(self, end: float, beyond: Callable[[float], Any]) -> tuple[float, float]:
-        """Return two times side by side, so that a step to the second is beyond something, and one to the first not."""
+    def _halved(self, end: float, sides: Array, stages: bool = False) -> tuple[float, float]:
+        """Return two times side by side, so that a step to the second is beyond a guard, and one to the first not.
+
+        If `stages` are asked for, it is so too where a stage of it is, or is not finite.
+        """
         low, high = self.t, end
         least = 4.0 * float(np.spacing(max(abs(end), abs(self.t))))
+        steps, looked_at = self.steps_of.without_tangents(), sides if stages else np.full(sides.shape, math.nan)
+        still = np.zeros((1, self.x.size))
+        first = None if self._first is None else (self._first[0], still)
         while high - low > least:
             middle = 0.5 * (low + high)
-            self._partial(middle, self.x.copy(), self.dx.copy())
-            low, high = (low, middle) if beyond(middle) else (middle, high)
+            times, x, dx = np.array([self.t, middle]), self.x.copy(), still.copy()
+            taken, _ = steps.advance(times, x, dx, looked_at.copy(), self.columns, first)
+            beyond = not taken if stages else steps.crossed(sides).any()
+            low, high = (low, middle) if beyond else (middle, high)
         return low, high
 
-    def _steps_aside(self, end: float, sides: Array) -> bool:
+    def _steps_aside(self, clear: Callable[[], float]) -> bool:
         """Step to where no stage of the step is beyond a jump yet; return whether that is any way.
 
         What is left to the jump is soon so short that it does not matter what its stages see.
         """
         if self._aside == _MOST_ASIDE:  # it goes along the jump
             return False
-        low, _ = self._halved(end, lambda middle: self._is_beyond(middle, sides))
+        low = clear()
         if low - self.t <= _CLOSE * max(1.0, abs(low)):
             return False
         self._aside += 1
@@ -398,7 +409,7 @@ class LocatingRun(Run):
         self._give_up(found, t)
         return bool(found)
 
-    def _is_steep(self, fired: list[int], end: float, sides: Array) -> bool:
+    def _is_steep(self, fired: list[int], end: float, clear: Callable[[], float]) -> bool:
         """Look no more at switches at which a slope has no bound, as that of a root of zero; tell whether it does so.
 
         A step that ended there would carry that slope. Of each switch it is found out the first time that it fires: the
@@ -406,7 +417,7 @@ class LocatingRun(Run):
         """
         detectors, s = self.simstate.crossing_detectors, self.steps_of
         fresh = sorted({i for i in fired if isinstance(d := detectors[i][0], Switch) and not d.known})
-        low = self._halved(end, lambda middle: self._is_beyond(middle, sides))[0] if fresh else self.t
+        low = clear() if fresh else self.t
         before = [low - part * (end - self.t) for part in _BEFORE]
         if not fresh or before[0] <= self.t:
             return False
@@ -435,11 +446,6 @@ class LocatingRun(Run):
             f"the slope of {names} grows without bound at t = {t:.6g}, so that the derivative is as exact there as "
             "steps are short: give a lesser rtol, or make it smooth there"
         )
-
-    def _is_beyond(self, end: float, sides: Array) -> bool:
-        """Tell whether the step just taken to a time, or a stage of it, is beyond a switch."""
-        s = self.steps_of
-        return bool(s.crossed(sides).any()) or bool(s.crossed_at_stages(self.t, end, self.x, sides))
 
     def _give_up(self, switches: list[int], t: float) -> None:
         for switch in self._forget(switches):

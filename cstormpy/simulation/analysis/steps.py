@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 
@@ -71,6 +72,9 @@ class Steps:
         self.waits = False
         #: Tangents along no number, and room for those of the signals.
         self._nothing = np.zeros((1, self.z.size)), np.zeros((1, program.p.size)), np.zeros((1, self.out.size))
+        #: Where signals have been asked for last, what they are there, and which of them have been told since.
+        self._point: tuple[float | bytes, ...] = ()
+        self._signals, self._told = self.out, set[int]()
         #: Where the arrays stand that are the same in all calls.
         self._places = [a.ctypes.data for a in (self.z, program.p, program.n, self.w, self.out)]
 
@@ -92,6 +96,23 @@ class Steps:
         rate = np.zeros(x.size)
         self._call(t, x, rate, np.zeros(1), np.zeros((1, x.size)), *self._nothing, np.zeros((1, x.size)))
         return rate
+
+    def signal(self, place: int, t: float, x: Array) -> float:
+        """Return one of the signals at a point; those asked for one after the other there are evaluated together."""
+        point = self.clamped(t), *(a.tobytes() for a in (x, self.z, self.program.p, self.program.n))
+        if point != self._point or place in self._told:  # again: what Python is asked for may be another now
+            self.rate_at(t, x)
+            self._point, self._signals, self._told = point, self.out.copy(), set()
+        self._told.add(place)
+        return float(self._signals[place])
+
+    def without_tangents(self) -> Steps:
+        """Return the same steps, with one tangent that stays where it is, where only states and signals are wanted."""
+        found = copy.copy(self)
+        found.dz, found.dp, found.dout = self._nothing
+        found.dK = np.zeros((1, *self.K.shape))
+        found._before = self._before[0], found.dz.copy()
+        return found
 
     def forget(self, guard: int) -> None:
         """Look no more at a guard."""
@@ -307,7 +328,11 @@ class Steps:
 
     def crossed(self, sides: Array) -> NDArray[np.bool_]:
         """Tell which guards have changed their sides, in their directions."""
-        return np.array([*map(crossed, sides[0], self.out[self.guards], sides[1])], dtype=bool)
+        before, now = sides[0], self.out[self.guards]
+        found = np.sign(before) != np.sign(now)  # of many guards few are looked at closely
+        for k in np.flatnonzero(found).tolist():
+            found[k] = crossed(before[k], now[k], sides[1, k])
+        return found
 
 
 @dataclass

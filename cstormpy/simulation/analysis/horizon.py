@@ -16,7 +16,8 @@ from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.bends import BendWatch
-from cstormpy.simulation.analysis.jumps import JumpWatch, deciding, follows, jump_time, moved_jump, tells_when
+from cstormpy.simulation.analysis.jumps import JumpWatch, follows, jump_time, moved_jump, tells_when
+from cstormpy.simulation.analysis.kept_programs import KeptProgram
 from cstormpy.simulation.analysis.model import columns_of, places_of
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.resets import Resets, Seen
@@ -55,6 +56,7 @@ def follow(
     directions: Array | None = None,
     last_first: bool = False,
     seen: tuple[Array, Array] | None = None,
+    kept: KeptProgram | None = None,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -78,10 +80,13 @@ def follow(
         Whether events that come together, and move apart with the parameters, are dealt with the other way round.
     seen : tuple of ndarray, optional
         Times and states of a run, by which steps are seen to be too long for what dies away fast, and cut.
+    kept : KeptProgram, optional
+        What a run before this one has left, with derivatives to the same parameters.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
         run.resumed, run.last_first = isinstance(start, SavedState), last_first
+        run.kept_program = KeptProgram() if kept is None else kept
         run.prepare(parameters, find_signals(bd, watch, beside_states=True), from_blocks, sim.engine, times)
         if directions is not None:
             run.dx = directions.copy()
@@ -96,6 +101,8 @@ def follow(
 
 class _TangentRun(TickingRun):
     """A run by steps that carry tangents; events, ticks and jumps are dealt with as in any run."""
+
+    kept_program: KeptProgram
 
     def prepare(
         self, parameters: Parameters, signals: list[Signal], from_blocks: bool, engine: str, times: Array | None
@@ -117,7 +124,7 @@ class _TangentRun(TickingRun):
         detectors[:] = self._declared
         self._telling = self._blocks_that_tell()
         with parameters.moved():
-            self.program = program_of(self.diagram, self._declared, self._telling)
+            self.program = self.kept_program.of(self.diagram, self._declared, self._telling)
         if self.program.guards is None:
             names = ", ".join(str(b.name) for _, b in self._declared)
             raise DiagramError(
@@ -230,7 +237,7 @@ class _TangentRun(TickingRun):
                 )
 
     def _warn_of_switches(self, dp: Array) -> None:
-        read = deciding(self.program, self._known)
+        read = self.kept_program.deciding(self._known)
         for entry, row in zip(self.parameters.entries, dp, strict=True):
             if set(np.flatnonzero(row).tolist()) & read:
                 self.notes.append(
@@ -346,7 +353,7 @@ class _TangentRun(TickingRun):
         before, moved = (frozenset(np.flatnonzero(each.any(axis=0)).tolist()) for each in (dp, numbers))
         asked = [self.program.routine.outputs["out"][place] for place, *_ in self.program.switches]
         unseen = any(follows(each, moved) and not follows(each, before) for each in asked)
-        if unseen or (moved - before) & deciding(self.program, self._known):
+        if unseen or (moved - before) & self.kept_program.deciding(self._known):
             self._tell_set(self._set_by(resets.by))
         self.values, dp[:] = resets.values, numbers
 

@@ -99,7 +99,8 @@ class Steps:
 
     def signal(self, place: int, t: float, x: Array) -> float:
         """Return one of the signals at a point; those asked for one after the other there are evaluated together."""
-        point = self.clamped(t), *(a.tobytes() for a in (x, self.z, self.program.p, self.program.n))
+        numbers = x, self.z, self.program.p, self.program.n
+        point: tuple[float | bytes, ...] = (self.clamped(t), *[a.tobytes() for a in numbers])
         if point != self._point or place in self._told:  # again: what Python is asked for may be another now
             self.rate_at(t, x)
             self._point, self._signals, self._told = point, self.out.copy(), set()

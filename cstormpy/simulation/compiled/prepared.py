@@ -21,14 +21,13 @@ from cstormpy.simulation.compiled.equations import is_silent
 from cstormpy.simulation.compiled.numba_functions import UserFunction
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices
-from cstormpy.simulation.compiled.translation import program_of
+from cstormpy.simulation.compiled.translation import Detectors, fits, program_of, wiring
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.repeatability import unrepeatable
 from cstormpy.simulation.step_control import JUMP_WIDTH
 from cstormpy.simulation.tableaus import Tableau
 
-Detectors = list[tuple[Any, Any]]
 #: Of each signal its slot, where it begins and ends in `out`, and what makes the one of the other.
 WaysBack = list[tuple[Any, int, int, Callable[[Any], Any]]] | None
 _NUMBERS = float, int, np.number, np.bool_
@@ -81,7 +80,7 @@ class Prepared:
         """Translate the diagram as it is now."""
         self._name = str(diagram.bd.name)
         self.program: Program = program_of(diagram, detectors)
-        self._wiring = _wiring(diagram, detectors)
+        self._wiring = wiring(diagram, detectors)
         self._same = False
         self._slices: dict[Any, Slices] = {}
         #: Of which types and shapes the signals were when the ways back were made; None: to be looked at each time.
@@ -90,17 +89,11 @@ class Prepared:
 
     def serves(self, diagram: Diagram, detectors: Detectors) -> bool:
         """Tell whether a diagram, whose signals have just been evaluated, is wired as the one that was translated."""
-        if self._wiring != _wiring(diagram, detectors):
+        if self._wiring != wiring(diagram, detectors):
             return False
         if diagram.kinds() == self._kinds:
             return True
-        columns = self.program.columns
-        return all(
-            np.shape(slot.value) == columns[id(b), port][1]
-            for b, _, _, outs, _, _ in diagram.order
-            for port, slot in enumerate(outs)
-            if (id(b), port) in columns
-        )
+        return fits(self.program, diagram)
 
     def ways_back(self, diagram: Diagram) -> WaysBack:
         """Return how each signal gets from `out` into its slot, as what stands there now; None where one cannot.
@@ -195,28 +188,6 @@ def _ways_back(diagram: Diagram, program: Program) -> WaysBack:
             first, shape = program.columns[id(b), port]
             found.append((slot, first, first + math.prod(shape), way))
     return None if diagram.resets else found
-
-
-def _wiring(diagram: Diagram, detectors: Detectors) -> tuple[Any, ...]:
-    """Return all by which a diagram's source differs from another's, besides the numbers of its blocks."""
-    things: list[Any] = []
-    for b, _, inputs, _, _, _ in diagram.order:
-        things += b, b.__class__, *inputs
-    for b, _ in diagram.continuous:
-        things += b, *b._inport_slots
-    return (
-        [*map(id, things)],
-        [(part.start, part.stop) for _, part in diagram.continuous],
-        tuple((id(clock), *((id(b), b.ndstates) for b in clock.blocklist)) for clock in diagram.bd.clocklist),
-        tuple(map(_crossing, detectors)),
-    )
-
-
-def _crossing(declared: tuple[Any, Any]) -> tuple[Any, ...]:
-    detector, b = declared
-    quantity = getattr(getattr(detector, "quantity", None), "__name__", "")
-    owner = getattr(detector, "block", b)  # our blocks declare an object that is new in each run
-    return id(owner), type(detector), quantity, float(getattr(detector, "direction", 0.0))
 
 
 def _agree(compiled: Array, interpreted: Any) -> bool:

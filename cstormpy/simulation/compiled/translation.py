@@ -14,10 +14,10 @@ from cstormpy.simulation.compiled.assembly import Assembly
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.diagram import Diagram
 
+Detectors = list[tuple[Any, Any]]
 
-def program_of(
-    diagram: Diagram, detectors: list[tuple[Any, Any]] | None = None, telling: Collection[Any] | None = None
-) -> Program:
+
+def program_of(diagram: Diagram, detectors: Detectors | None = None, telling: Collection[Any] | None = None) -> Program:
     """Return the program of a diagram whose signals have just been evaluated, which tells their shapes.
 
     Parameters
@@ -48,6 +48,38 @@ def _without_collections() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def wiring(diagram: Diagram, detectors: Detectors) -> tuple[Any, ...]:
+    """Return all by which a diagram's source differs from another's, besides the numbers of its blocks."""
+    things: list[Any] = []
+    for b, _, inputs, _, _, _ in diagram.order:
+        things += b, b.__class__, *inputs
+    for b, _ in diagram.continuous:
+        things += b, *b._inport_slots
+    return (
+        [*map(id, things)],
+        [(part.start, part.stop) for _, part in diagram.continuous],
+        tuple((id(clock), *((id(b), b.ndstates) for b in clock.blocklist)) for clock in diagram.bd.clocklist),
+        tuple(map(_crossing, detectors)),
+    )
+
+
+def _crossing(declared: tuple[Any, Any]) -> tuple[Any, ...]:
+    detector, b = declared
+    quantity = getattr(getattr(detector, "quantity", None), "__name__", "")
+    owner = getattr(detector, "block", b)  # our blocks declare an object that is new in each run
+    return id(owner), type(detector), quantity, float(getattr(detector, "direction", 0.0))
+
+
+def fits(program: Program, diagram: Diagram) -> bool:
+    """Tell whether the signals of a diagram, which have just been evaluated, have the shapes that a program has."""
+    return all(
+        np.shape(slot.value) == program.columns[id(b), port][1]
+        for b, _, _, outs, _, _ in diagram.order
+        for port, slot in enumerate(outs)
+        if (id(b), port) in program.columns
+    )
 
 
 def source_of(bd: Any, language: str = "python") -> str:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from bdsim.components import FunctionBlock
 
 import cstormpy as cs
 from cstormpy.errors import InvalidType, InvalidValue, UnknownName
@@ -455,3 +456,40 @@ def test_steps_are_seen_to_be_too_long_where_the_method_is_no_longer_stable():
     known = {"Euler": 2.0, "RK4": 2.7853, "RK23": 2.5127, "RK45": 3.3066}
     for name, reach in known.items():
         assert abs(explicit_method(name).reach - reach) < 0.01
+
+
+class Stages(FunctionBlock):
+    """As many gains in a row as fit in its number, and one more: equations of another form from each to each."""
+
+    nin = nout = 1
+
+    def __init__(self, k=0.4, **options):
+        super().__init__(**options)
+        self.k = k
+
+    @property
+    def k(self):
+        return self.gains[0]
+
+    @k.setter
+    def k(self, value):
+        self.gains = [value] * (1 + int(value))
+
+    def output(self, t, u, x):
+        for gain in self.gains:
+            u = [gain * u[0]]
+        return u
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_equations_that_take_another_form_on_the_way_are_written_down_anew(engine):
+    """The rate is k below 1 and k² beyond, where what is kept from run to run of a search no longer holds."""
+    sim = cs.Simulation(live=False, engine=engine)
+    bd = sim.blockdiagram()
+    error, stages, x = bd.SUM("+-", name="error"), Stages(name="stages", bd=bd), bd.INTEGRATOR(x0=0.0, name="x")
+    bd.connect(bd.CONSTANT(1.0, name="wanted"), error[0])
+    bd.connect(x, error[1])
+    bd.connect(error, stages)
+    bd.connect(stages, x)
+    tuned = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.75) ** 2, ["stages.k"], bounds=(0.1, 1.9), **RUN)
+    np.testing.assert_allclose([tuned.after[0], stages.k], math.sqrt(BEST), rtol=1e-5)

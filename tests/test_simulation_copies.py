@@ -275,3 +275,21 @@ def test_random_diagrams_as_subsystems_and_as_copies(seed):
     for found in (sim.run(bd, **options), sim.run(copy.deepcopy(bd), **options)):
         assert found.status == alone.status == "finished"
         assert_close(found.x[-1], np.tile(alone.x[-1], 2), 1e-7)
+
+
+def test_a_long_chain_of_blocks_is_copied_and_swept_by_several():
+    """Each block names the one before, and a copy that followed them was too deep for Python: one worker did it all."""
+    sim = simulation("compiled")
+    bd = sim.blockdiagram()
+    last = bd.CONSTANT(1.0, name="one")
+    for k in range(400):
+        gain = bd.GAIN(1.01, name=f"g{k}")
+        bd.connect(last, gain)
+        last = gain
+    bd.connect(last, bd.INTEGRATOR(name="x"))
+    copied = copy.deepcopy(bd)
+    outs = [sim.run(each, T=1.0) for each in (bd, copied)]
+    np.testing.assert_array_equal(outs[0].x, outs[1].x)
+    assert not {id(b) for b in bd.blocklist} & {id(b) for b in copied.blocklist}
+    found = sim.sweep(bd, {"g7.K": [1.0, 2.0]}, measure=["x"], T=1.0, workers=2)
+    np.testing.assert_allclose(found["x"], 1.01**399 * np.array([1.0, 2.0]), rtol=1e-6)

@@ -32,7 +32,7 @@ from cstormpy.errors import (
 )
 from cstormpy.simulation.block_maker import BlockMaker
 from cstormpy.simulation.clocks import DiagramClock
-from cstormpy.simulation.copies import FunctionCopies
+from cstormpy.simulation.copies import BlockCopies, FunctionCopies
 from cstormpy.simulation.given_arguments import GivenArguments, make_block
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
@@ -63,8 +63,9 @@ class WiredDiagram(BlockDiagram):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> WiredDiagram:
         """Return a copy whose functions name its own blocks."""
-        functions = FunctionCopies(self, memo)
+        functions, blocks = FunctionCopies(self, memo), BlockCopies(self, memo)
         made: WiredDiagram = super().__deepcopy__(memo)
+        blocks.fill()
         functions.fill()
         return made
 

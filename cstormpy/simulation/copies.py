@@ -7,6 +7,7 @@ the blocks of the original where that is copied, for a sweep or to be a subsyste
 from __future__ import annotations
 
 import copy
+import copyreg
 import functools
 import types
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from cstormpy.simulation.wiring import subsystems
 
 #: What bdsim keeps with a block of its place in a diagram.
 _WIRING = ("_bd", "bd", "_parents")
+#: What Python makes a copy by that is filled with the attributes, unless a class says otherwise.
+_NEW_OBJECT = copyreg.__newobj__  # type: ignore[attr-defined]
 
 
 def held_functions(block: Any, whole: bool = True) -> Iterator[types.FunctionType]:
@@ -76,6 +79,40 @@ class Own:
             seen.add(id(value))
             stack += held_by(value)
         return False
+
+
+class BlockCopies:
+    """Copies of the blocks of a diagram, with nothing in them yet; the copy of the diagram finds them in its memo.
+
+    Each names those beside it, so that to copy one with all that it names would go down a long chain, too deep for
+    Python. Those of classes that say themselves how they are copied are left to them.
+
+    Parameters
+    ----------
+    bd : BlockDiagram
+        Which is about to be copied.
+    memo : dict
+        That of the copy.
+    """
+
+    def __init__(self, bd: Any, memo: dict[int, Any]) -> None:
+        plain = [b for b in bd.blocklist if id(b) not in memo and _is_plain(b)]
+        self._memo, self._made = memo, [(b, b.__class__.__new__(b.__class__)) for b in plain]
+        memo.update({id(block): made for block, made in self._made})
+
+    def fill(self) -> None:
+        """Copy what is in the blocks."""
+        for block, made in self._made:
+            vars(made).update(copy.deepcopy(vars(block), self._memo))
+
+
+def _is_plain(block: Any) -> bool:
+    """Tell whether a block is copied by its attributes, and nothing else."""
+    made, given, state, *more = block.__reduce_ex__(4)
+    kind = type(block)
+    own = hasattr(kind, "__deepcopy__") or hasattr(kind, "__setstate__") or any(more)
+    own = own or getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)  # new in 3.11
+    return not own and made is _NEW_OBJECT and given == (kind,) and isinstance(state, dict)
 
 
 class _Globals(dict[str, Any]):

@@ -164,11 +164,13 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         """Return what bdsim knows of all blocks that it finds; read from disk where no source of them has changed."""
         return kept_table(self, super().load_blocks, verbose, toolboxes)
 
+    @tells_arguments()
     def blockdiagram(self, name: str = "main") -> BlockDiagram:
         """Return a new, empty diagram, with one method for each kind of block, as in ``bd.GAIN(2)``."""
         made = WiredDiagram(name, self, self._blocklibrary or {}, self._resolve_block_class)
         return cast("BlockDiagram", made)  # whose kinds of blocks are attributes of the instance, told by a stub
 
+    @tells_arguments()
     def load(self, path: str | os.PathLike[str], trust: bool = False) -> Any:
         """Return a diagram from a .bd file of bdedit.
 
@@ -344,6 +346,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
                 raise
             return out  # Ctrl-C came after the last step
 
+    @tells_arguments()
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write a report on the last run: one file of HTML that holds everything and needs no server.
 

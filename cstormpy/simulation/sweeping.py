@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
+from cstormpy.arguments import tells_arguments
 from cstormpy.simulation.settings import Settings, told_with_options
 from cstormpy.simulation.steppers import check_solver
 
@@ -20,6 +21,7 @@ class Sweeping:
     engine: str
     options: Any
 
+    @tells_arguments()
     def sweep(
         self,
         diagram: Any,

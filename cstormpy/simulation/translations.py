@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cstormpy.arguments import one_of
+from cstormpy.arguments import one_of, tells_arguments
 from cstormpy.reporting import Text
 from cstormpy.simulation.occupation import by_one_thread
 from cstormpy.simulation.wiring import compile_diagram, refuse_no_diagram
@@ -18,6 +18,7 @@ class Translations:
     """Translations of diagrams; the base of `Simulation` that holds these methods."""
 
     @by_one_thread
+    @tells_arguments()
     def source(self, bd: Any, language: str = "python") -> str:
         """Return the source of the one function that the compiled engine makes of a diagram, to be read.
 
@@ -41,6 +42,7 @@ class Translations:
         return self._told("source", bd, functools.partial(source_of, language=language))
 
     @by_one_thread
+    @tells_arguments()
     def to_fmu(
         self,
         bd: Any,
@@ -102,6 +104,7 @@ class Translations:
         return write_fmu(self, bd, path, inputs, outputs, parameters, **given)
 
     @by_one_thread
+    @tells_arguments()
     def explain(self, bd: Any) -> str:
         """Return how the compiled engine computes each block of a diagram, a line for each.
 

@@ -317,6 +317,7 @@ class Analysis:
         return trim(self, bd, x, t=t, inputs=inputs, u=u, hold=hold, rates=rates, outputs=outputs)
 
     @by_one_thread
+    @tells_arguments()
     def periodic_orbit(
         self,
         bd: Any,
@@ -390,6 +391,7 @@ class Analysis:
         )  # fmt: skip
 
     @by_one_thread
+    @tells_arguments()
     def phase_portrait(
         self,
         bd: Any,
@@ -439,6 +441,7 @@ class Analysis:
         return phase_portrait(self, bd, x, y, xlim=xlim, ylim=ylim, starts=starts, T=T, start=start, t=t, **options)
 
     @by_one_thread
+    @tells_arguments()
     def gradient(self, bd: Any, cost: Any, parameters: Any, T: float = 5.0, **options: Any) -> Gradient:
         """Return the cost of a run, and its derivative to parameters through the steps that the run takes.
 
@@ -491,6 +494,7 @@ class Analysis:
         return gradient(self, bd, cost, parameters, T=T, **options)
 
     @by_one_thread
+    @tells_arguments()
     def tune(
         self,
         bd: Any,

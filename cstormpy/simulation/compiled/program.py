@@ -283,7 +283,8 @@ class Program:
     def change(self, in_python: bool = False) -> MachineFunction:
         """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``.
 
-        With `in_python` no function of the user is compiled by numba for that.
+        With `in_python`, from where it is called some times, no function of the user is compiled by numba for that, and
+        its registers are chosen quickly.
         """
         for link in self.links:
             link.connect(self.n, in_python)
@@ -292,7 +293,7 @@ class Program:
             if digest is None:
                 written = text()
                 digest, text = hashlib.sha256(written.encode()).hexdigest(), lambda: written
-            machine = self._machine("diagram_change", f"{digest} change{' quick' * self.is_wide}", text)
+            machine = self._machine("diagram_change", f"{digest} change{' quick' * (self.is_wide or in_python)}", text)
             changes = [f"d{name}" for name in (*_MOVING, *FILLED)]
             self._change = MachineFunction(machine, "tangent_one", (*_ORDER, *changes))
         return self._change

@@ -175,7 +175,8 @@ def argument_slip(
     needed = [p.name for p in inspect.signature(made).parameters.values() if p.default is p.empty and p.name in known]
     for name in needed:
         if name not in by_place[: len(args)] and name not in kwargs:
-            return InvalidType(f"{who}: needs {name!r}, as in {who}({', '.join(needed)})")
+            written = ", ".join(each if each in by_place else f"{each}=..." for each in needed)
+            return InvalidType(f"{who}: needs {name!r}, as in {who}({written})")
     return None
 
 

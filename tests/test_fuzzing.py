@@ -95,7 +95,7 @@ def test_options_of_a_simulation_that_are_arrays_are_refused(value):
         (lambda sim, bd: sim.tune(bd, "x", ["k"], 1.0, {}), "tune: takes bd, cost, parameters, T by place, got 5"),
         (lambda sim, bd: sim.sweep(bd, {}, ["x"], 1.0, 2), "sweep: takes diagram, grid, measure, T by place, got 5"),
         (lambda sim, bd: sim.periodic_orbit(), "periodic_orbit: needs 'bd'"),
-        (lambda sim, bd: sim.phase_portrait(bd), "phase_portrait: needs 'xlim', as in"),
+        (lambda sim, bd: sim.phase_portrait(bd), r"needs 'xlim', as in phase_portrait\(bd, xlim=\.\.\., ylim=\.\.\.\)"),
         (lambda sim, bd: sim.to_fmu(bd, "a.fmu", input=["a"]), "to_fmu: argument 'input' .* did you mean 'inputs'"),
         (lambda sim, bd: sim.explain(bd, 1), "explain: takes bd by place, got 2"),
         (lambda sim, bd: sim.blockdiagram(nam="a"), "blockdiagram: argument 'nam' .* did you mean 'name'"),

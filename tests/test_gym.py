@@ -471,3 +471,37 @@ def test_episodes_begin_at_sampled_states_that_a_task_says():
             env.stepper.reset(sampled=wrong)
     with pytest.raises(InvalidType, match="Task: sampled: expected a dict"):
         with_clocks(sampled=lambda rng, count: [1.0]).reset()
+
+
+def lander(sim):
+    """A lander whose thrust slows its fall; it stops where it comes to the ground, and counts as landed if slow."""
+    bd = sim.blockdiagram("lander")
+    rate, v, h = bd.SUM("++", name="rate"), bd.INTEGRATOR(name="v"), bd.INTEGRATOR(x0=1.0, name="h")
+    bd.connect(bd.CONSTANT(0.0, name="thrust"), rate[0])
+    bd.connect(bd.CONSTANT(-9.81), rate[1])
+    bd.connect(rate, v)
+    bd.connect(v, h)
+    down = bd.COMPARE("<=", 0.0, name="down")
+    bd.connect(h, down)
+    bd.connect(down, bd.STOP(name="stop"))
+    return bd
+
+
+def test_events_come_about_in_an_environment_and_a_stop_ends_an_episode():
+    """Diagrams with events were refused."""
+    given = {"inputs": ["thrust"], "outputs": ["h", "v"], "low": 0.0, "high": 20.0, "dt": 0.1}
+    given["reward"] = lambda before, u, after: -np.abs(after[..., 1])
+    env = cs.gym.make(lander, **given, events=True)
+    for _ in range(2):
+        observation, _ = env.reset(seed=1)
+        np.testing.assert_allclose(observation, [1.0, 0.0])
+        steps, ended = 0, False
+        while not ended:
+            observation, reward, ended, cut, _ = env.step([0.0])
+            steps += 1
+        assert steps == 5 and not cut
+        np.testing.assert_allclose([observation[0], reward], [0.0, -np.sqrt(2.0 * 9.81)], atol=1e-6)
+    with pytest.raises(DiagramError, match="events=True is stepped by runs, one by one; make several environments"):
+        cs.gym.make(lander, **given, events=True, num_envs=2)
+    with pytest.raises(DiagramError, match="give events=True"):
+        cs.gym.make(lander, **given)

@@ -132,12 +132,12 @@ class OwnStep(Step):
     [
         (
             lambda bd, x: bd.connect(x, bd.RELAY(name="relay")),  # which has no locate=
-            "block 'relay' locates events; only a run handles located events: leave the block out",
+            "block 'relay' locates events; only a run handles located events: give events=True, .*, or leave the block",
         ),
-        (lambda bd, x: bd.connect(x, bd.COMPARE(">", name="relay")), "events: make it with locate=False, or leave"),
+        (lambda bd, x: bd.connect(x, bd.COMPARE(">", name="relay")), ", make it with locate=False, or leave"),
         (  # which gives nothing that inputs= could
             lambda bd, x: bd.connect(x, bd.EVENT("^", lambda block: None, name="event")),
-            "leave the block out of this diagram; sim.sweep makes many runs with it$",
+            "give events=True, with which each step is a run, or leave the block out of this diagram$",
         ),
         (
             lambda bd, x: bd.connect(OwnStep(name="late", bd=bd), bd.NULL()),

@@ -33,7 +33,7 @@ class Environment(gymnasium.Env[Any, Any]):
 
     Attributes
     ----------
-    stepper : DiagramStepper
+    stepper : DiagramStepper or EventStepper
         What it steps; its `t` and `x` tell where it stands.
     """
 
@@ -47,7 +47,9 @@ class Environment(gymnasium.Env[Any, Any]):
         self.metadata = {**self.metadata, "render_fps": max(1, round(1.0 / task.dt))}
         sim = _simulation()
         bd = task.build(sim)
-        self.stepper = sim.stepper(bd, task.inputs, task.outputs, solver=task.solver, substeps=task.substeps)
+        self.stepper = sim.stepper(
+            bd, task.inputs, task.outputs, solver=task.solver, substeps=task.substeps, events=task.events
+        )
         self._drawing = _that_draw(bd, self.stepper.sampled)
         self._view = None if render_mode is None else _View(bd, self.stepper.states, task.dt, render_mode == "human")
         self._actions = _Actions(task, len(self.stepper.inputs))
@@ -73,7 +75,7 @@ class Environment(gymnasium.Env[Any, Any]):
         after = self._y = self.stepper.step(u, task.dt)
         self._steps += 1
         self._show()
-        ended = bool(task.ends(after))
+        ended = bool(task.ends(after)) or bool(self.stepper.stopped)
         cut = task.max_steps is not None and self._steps >= task.max_steps
         return after.astype(np.float32), float(task.paid(before, u, after)), ended, cut, {}
 
@@ -145,6 +147,11 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
     metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
 
     def __init__(self, task: Task, num_envs: int) -> None:
+        if task.events:
+            raise DiagramError(
+                "make: num_envs: a task with events=True is stepped by runs, one by one; make several environments, as "
+                "gymnasium.vector.SyncVectorEnv does of functions that make one each"
+            )
         self.task, self.num_envs = task, num_envs
         sim = _simulation()
         bd = task.build(sim)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import entries, function, option, positive, takes, whole_number
+from cstormpy.arguments import entries, flag, function, option, positive, takes, whole_number
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.mechanism import library
@@ -61,6 +61,8 @@ class Task:
     sampled : function, optional
         States of sampled blocks at the start of episodes, ``sampled(rng, count)``, a dict of arrays (count, k) by the
         names of blocks. Those of a NOISE are drawn unless given, so that each episode, and each copy, has other noise.
+    events : bool
+        Whether steps are runs, which locate and handle events, as `Simulation.stepper` says; a STOP ends an episode.
     """
 
     build: Callable[[Any], Any]
@@ -79,6 +81,7 @@ class Task:
     observation_low: ArrayLike = -np.inf
     observation_high: ArrayLike = np.inf
     sampled: Callable[[np.random.Generator, int], Mapping[str, ArrayLike]] | None = None
+    events: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what cannot be a task."""
@@ -96,6 +99,7 @@ class Task:
         for name in ("inputs", "outputs"):
             if not entries(getattr(self, name), f"Task: {name}", "signals"):
                 raise InvalidValue(f"Task: {name}: name one signal at least, as 'plant.q'")
+        flag(self.events, "Task: events")
         positive(self.dt, "Task: dt")
         whole_number(self.substeps, "Task: substeps", 1, 10_000)
         if self.max_steps is not None:

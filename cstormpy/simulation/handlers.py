@@ -49,3 +49,49 @@ def kept(blocks: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         held.restore()
+
+
+class Changes:
+    """What functions of events change in blocks while they are entered, put back but for what others have set since.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        As `handling` finds them.
+    """
+
+    def __init__(self, blocks: Sequence[Any]) -> None:
+        self._blocks = blocks
+        #: What they held at first, and what functions remembered, and what they held when they were left last.
+        self._first: list[dict[str, Any]] = []
+        self._left: list[dict[str, Any]] = []
+        self._reached: Reached | None = None
+
+    def __enter__(self) -> None:
+        now = self._held()
+        if self._reached is None:
+            self._first, self._reached = now, Reached([value for own in now for value in own.values()])
+        else:
+            self._take_up(now)
+
+    def __exit__(self, *raised: object) -> None:
+        self._left = self._held()
+
+    def undo(self) -> None:
+        """Put back what there was when they were entered first."""
+        if self._reached is None:
+            return
+        self._take_up(self._held())
+        for block, first in zip(self._blocks, self._first, strict=True):
+            vars(block).clear()
+            vars(block).update(first)
+        self._reached.restore()
+        self._reached = None
+
+    def _held(self) -> list[dict[str, Any]]:
+        return [dict(vars(block)) for block in self._blocks]
+
+    def _take_up(self, now: list[dict[str, Any]]) -> None:
+        """Take for what was there at first what has been set since they were left."""
+        for own, left, first in zip(now, self._left, self._first, strict=True):
+            first |= {name: value for name, value in own.items() if name not in left or left[name] is not value}

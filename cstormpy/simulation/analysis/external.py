@@ -47,7 +47,11 @@ class DiagramStepper:
         What the entries of u, y and x are.
     sampled : tuple of str
         The names of the sampled blocks.
+    stopped : str
+        Empty, as only an `EventStepper` takes diagrams with a STOP.
     """
+
+    stopped = ""
 
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
@@ -224,6 +228,7 @@ class DiagramStepper:
                 break
             u = wired
         if failed:
+            self._diagram.derivative(t, x)  # which says what is wrong
             raise self._fails_at(t, failed)
         self._u0 = u
         return out[self._seen]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cstormpy.arguments import tells_arguments
+from cstormpy.arguments import flag, tells_arguments
 from cstormpy.simulation.occupation import by_one_thread
 
 if TYPE_CHECKING:
     from cstormpy.simulation.analysis.batch_stepper import BatchStepper
+    from cstormpy.simulation.analysis.event_stepper import EventStepper
     from cstormpy.simulation.analysis.external import DiagramStepper
     from cstormpy.simulation.analysis.gradients import Gradient
     from cstormpy.simulation.analysis.linear import LinearModel
@@ -153,7 +154,8 @@ class Analysis:
         x: Any = None,
         solver: str = "RK4",
         substeps: int = 1,
-    ) -> DiagramStepper:
+        events: bool = False,
+    ) -> DiagramStepper | EventStepper:
         """Return what steps a diagram from outside, as a loop of your own, or of another tool, asks for it.
 
         Parameters
@@ -176,6 +178,10 @@ class Analysis:
             A method of fixed steps.
         substeps : int
             How many steps of it there are in one of yours; they are cut where a clock ticks.
+        events : bool
+            Whether each step is a run, which locates and handles events, and asks Python for what is not translated. It
+            takes some hundred times as long, and inputs are the values of CONSTANTs. What functions of events have set
+            in blocks `reset` puts back.
 
         Returns
         -------
@@ -196,6 +202,10 @@ class Analysis:
         >>> stepper.step([2.0], 0.5), stepper.step([-1.0], 0.5), stepper.t
         (array([2.]), array([1.5]), 1.0)
         """
+        if flag(events, "stepper: events"):
+            from cstormpy.simulation.analysis.event_stepper import EventStepper
+
+            return EventStepper(self, bd, inputs, outputs, x, solver, substeps)
         from cstormpy.simulation.analysis.external import DiagramStepper
 
         return DiagramStepper(self, bd, inputs, outputs, x, solver, substeps)

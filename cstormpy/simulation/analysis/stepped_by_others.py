@@ -214,17 +214,9 @@ class SteppedByOthers:
 
     def samples_of(self, given: Any, rows: int) -> list[tuple[slice, Array]]:
         """Return where sampled states stand and what they are, of what users say of them by the names of blocks."""
-        if given is None:
-            return []
-        if not isinstance(given, Mapping):
-            raise InvalidType(f"reset: sampled: expected a dict, as {{'filter': state}}, got {shown(given)}")
-        parts, found = {str(b.name): part for b, part in self.program.sampled}, []
-        for name, value in given.items():
-            if name not in parts:
-                raise unknown_name("reset: sampled: block", name, parts)
-            size = parts[name].stop - parts[name].start
-            found.append((parts[name], real_array(value, f"reset: sampled[{name!r}]", (size,), (rows, size))))
-        return found
+        parts = {str(b.name): part for b, part in self.program.sampled}
+        sizes = {name: part.stop - part.start for name, part in parts.items()}
+        return [(parts[name], values) for name, values in samples_named(given, sizes, rows)]
 
     def state(self, t: float, x: Array, z: Array, due: bool) -> SavedState:
         """Return the state of the whole where what is stepped stands; at a start nothing is held yet."""
@@ -265,7 +257,7 @@ def stepped_by_others(
             assembly = walk(diagram, moved)
             program = assembly.program()
         except NotTranslated as why:
-            raise DiagramError(f"{who}: {why}") from why
+            raise DiagramError(f"{who}: {why}{f'; {_BY_RUNS[who]}' if who in _BY_RUNS else ''}") from why
         refuse_other_ticks(program, diagram, who, "cannot be stepped")
         return SteppedByOthers(
             diagram,
@@ -286,6 +278,21 @@ def stepped_by_others(
             places_of(program, watched),
             places_of(program, [arriving(bd, i.signal) for i in moved]),
         )
+
+
+def samples_named(given: Any, sizes: Mapping[str, int], rows: int) -> list[tuple[str, Array]]:
+    """Return sampled states that a user gives by the names of blocks, of which each has so many."""
+    if given is None:
+        return []
+    if not isinstance(given, Mapping):
+        raise InvalidType(f"reset: sampled: expected a dict, as {{'filter': state}}, got {shown(given)}")
+    found = []
+    for name, value in given.items():
+        if name not in sizes:
+            raise unknown_name("reset: sampled: block", name, sizes)
+        size = sizes[name]
+        found.append((name, real_array(value, f"reset: sampled[{name!r}]", (size,), (rows, size))))
+    return found
 
 
 def settled_within(diagram: Any, x: Array, end: float) -> Array:
@@ -358,9 +365,11 @@ def refuse_other_ticks(program: Program, diagram: Diagram, who: str, cannot: str
     written = [clock for clock, _, _ in program.clocks]
     for b in diagram.cells:
         if b._clock not in written:
+            ways = _either(
+                _BY_RUNS.get(who, ""), "leave the block out of this diagram, and put what it gives in by inputs="
+            )
             raise DiagramError(
-                f"{who}: block {b.name!r} {cannot}: its ticks are not translated; only a run handles such: leave the "
-                "block out of this diagram, and put what it gives in by inputs="
+                f"{who}: block {b.name!r} {cannot}: its ticks are not translated; only a run handles such: {ways}"
             )
 
 
@@ -386,7 +395,7 @@ def refuse_more_than_samples(
             continue
         if not _replaced(owner, moved):
             may_not = "locate" in inspect.signature(type(owner)).parameters
-            remedy = "make it with locate=False, or " if may_not else ""
+            remedy = "make it with locate=False" if may_not else ""
             _refuse(who, block.name, "locates events", "located events", remedy, gives=getattr(owner, "nout", 1) > 0)
     jumps = [(t, source) for t, source in declared if not isinstance(source, Clock) and source not in left_out]
     for _, source in jumps:
@@ -395,11 +404,22 @@ def refuse_more_than_samples(
     return [(t, source._clock) for t, source in jumps if source in diagram.cells]
 
 
+#: What helps who asks, beside leaving a block out.
+_BY_RUNS = {"stepper": "give events=True, with which each step is a run"}
+
+
+def _either(*ways: str) -> str:
+    """Return what helps, of which one may be empty."""
+    *others, last = filter(None, ways)
+    return ", ".join([*others, f"or {last}"]) if others else last
+
+
 def _refuse(who: str, name: str, what: str, kind: str, remedy: str = "", gives: bool = True) -> NoReturn:
-    instead = ", and put what it gives in by inputs=" if gives else "; sim.sweep makes many runs with it"
-    raise DiagramError(
-        f"{who}: block {name!r} {what}; only a run handles {kind}: {remedy}leave the block out of this diagram{instead}"
-    )
+    instead = ", and put what it gives in by inputs=" if gives else ""
+    if not gives and who not in _BY_RUNS:
+        instead = "; sim.sweep makes many runs with it"
+    ways = _either(_BY_RUNS.get(who, ""), remedy, f"leave the block out of this diagram{instead}")
+    raise DiagramError(f"{who}: block {name!r} {what}; only a run handles {kind}: {ways}")
 
 
 def _replaced(block: Any, moved: list[Input]) -> bool:
@@ -414,7 +434,6 @@ def _refuse_jumps(source: Any, moved: list[Input], who: str) -> None:
         return
     name = getattr(source, "name", None)
     what, asked = (f"block {name!r}", f"inputs=[{name!r}]") if name else ("a function", "an input")
-    tell = "have its class tell when by a method edges(), as PULSE does, or " if name else ""
-    raise DiagramError(
-        f"{who}: {what} declares when it jumps, which only a run handles; {tell}put in what it gives by {asked}"
-    )
+    tell = "have its class tell when by a method edges(), as PULSE does" if name else ""
+    ways = _either(_BY_RUNS.get(who, ""), tell, f"put in what it gives by {asked}")
+    raise DiagramError(f"{who}: {what} declares when it jumps, which only a run handles; {ways}")

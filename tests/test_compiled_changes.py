@@ -13,6 +13,7 @@ from test_compiled import simulation
 
 import cstormpy as cs
 from cstormpy.diagrams import acrobot
+from cstormpy.simulation.analysis import kept_programs
 from cstormpy.simulation.compiled import assembly, structures
 
 
@@ -29,6 +30,19 @@ def test_a_run_like_the_one_before_describes_nothing(monkeypatch):
     out = sim.run(bd, T=5)
     assert out.events and not looks
     assert len(described) < 30  # what readers give, such as the times of a Piecewise
+
+
+def test_a_gradient_like_the_one_before_translates_nothing(monkeypatch):
+    """It, and each run of a search, wrote the diagram down anew, and looked at each of its choices."""
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd, made, real = acrobot.build(sim, controller="lqr"), [], kept_programs.program_of
+    monkeypatch.setattr(kept_programs, "program_of", lambda *given: made.append(given) or real(*given))
+    for names, count in ((["plant.shoulder.q"], 1), (["plant.shoulder.q"], 1), (["plant.elbow.q"], 2)):
+        found = sim.gradient(bd, "plant.shoulder.q", names, T=0.5)
+        assert len(made) == count and found.gradient.any()
+    copied = copy.deepcopy(bd)  # which has blocks of its own
+    sim.gradient(copied, "plant.shoulder.q", ["plant.shoulder.q"], T=0.5)
+    assert len(made) == 3
 
 
 class Weighted:
@@ -87,13 +101,20 @@ def test_each_way_to_change_a_law_between_runs_is_seen(change):
         bd.connect(held[0], plant[0])
         return bd
 
+    def slope(sim, bd):
+        return sim.gradient(bd, "plant.joint1.qd", ["plant.joint1.q"], T=1.0).gradient
+
     bd = wired(sim)
     before = [sim.run(bd, T=1.0).x[-1] for _ in range(2)]
+    slopes = [slope(sim, bd) for _ in range(2)]
     change(law)
     after = sim.run(bd, T=1.0).x[-1]
     plain = cs.Simulation(engine="interpreted", live=False, progress=False)
     np.testing.assert_allclose(after, plain.run(wired(plain), T=1.0).x[-1], rtol=1e-9)
     assert np.array_equal(*before) and not np.allclose(before[0], after)
+    # and so the next derivative, whose program is kept too
+    np.testing.assert_allclose(slope(sim, bd), slope(sim, wired(sim)), rtol=1e-9)
+    assert np.array_equal(*slopes) and not np.array_equal(slopes[0], slope(sim, bd))
 
 
 class Reading:
@@ -219,12 +240,14 @@ def test_a_change_of_a_class_between_runs_is_seen(change):
         bd.connect(controller.tau, plant.tau)
         for _ in range(2):
             sim.run(bd, T=0.3)
+        state = bd.statenames[0]
         if engine == "compiled":
-            before = sim.run(bd, T=0.3).x[-1]
+            before = sim.run(bd, T=0.3).x[-1], sim.gradient(bd, state, [state], T=0.3).gradient
             change(base)
-        ends.append(sim.run(bd, T=0.3).x[-1])
-    assert np.abs(before - ends[1]).max() > 1e-3
-    np.testing.assert_allclose(*ends, atol=1e-8)
+        ends.append((sim.run(bd, T=0.3).x[-1], sim.gradient(bd, state, [state], T=0.3).gradient))
+    assert np.abs(before[0] - ends[1][0]).max() > 1e-3 and np.abs(before[1] - ends[1][1]).max() > 1e-3
+    for kept, fresh in zip(*ends, strict=True):
+        np.testing.assert_allclose(kept, fresh, atol=1e-8)
 
 
 class Unsteady(cs.control.Law):

@@ -26,7 +26,7 @@ from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.analysis_start import first_state, samples_of, saved_with
 from cstormpy.simulation.analysis.extremes import extreme_times
 from cstormpy.simulation.analysis.horizon import follow
-from cstormpy.simulation.analysis.kept_programs import KeptProgram
+from cstormpy.simulation.analysis.kept_programs import kept_program
 from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.analysis.steps import Trajectory, halved
 from cstormpy.simulation.compiled.untranslated import NotTranslated
@@ -178,7 +178,7 @@ class Problem:
         self.times: Array | None = None
         #: The times and states of the run that has chosen them, until it is seen whether they are too long.
         self._seen: tuple[Array, Array] | None = None
-        self._kept_program = KeptProgram()
+        self._kept_program = kept_program(bd, self.parameters.names)
         #: Whether half the steps are taken, so that runs with other numbers, which are faster, are still stable.
         self.halves = False
 
@@ -250,8 +250,8 @@ class Problem:
     def _followed(self, last_first: bool = False) -> Trajectory:
         with kept(self._handling):
             return follow(
-                self.sim, self.bd, self.parameters, self.signals, self.settings, self._begin(), self.start is None,
-                self.times, self.directions, last_first, self._seen, self._kept_program,
+                self.sim, self.bd, self.parameters, self._kept_program, self.signals, self.settings, self._begin(),
+                self.start is None, self.times, self.directions, last_first, self._seen,
             )  # fmt: skip
 
     def chosen_steps(self) -> Array:

@@ -48,6 +48,7 @@ def follow(
     sim: Any,
     bd: Any,
     parameters: Parameters,
+    kept: KeptProgram,
     watch: Any,
     settings: Settings,
     start: Array | SavedState,
@@ -56,7 +57,6 @@ def follow(
     directions: Array | None = None,
     last_first: bool = False,
     seen: tuple[Array, Array] | None = None,
-    kept: KeptProgram | None = None,
 ) -> Trajectory:
     """Run a diagram with the derivatives to parameters.
 
@@ -65,6 +65,8 @@ def follow(
     sim : Simulation
     bd : BlockDiagram
     parameters : Parameters
+    kept : KeptProgram
+        What runs before this one have left, with derivatives to the same parameters.
     watch : list
         Signals whose samples are wanted.
     settings : Settings
@@ -80,13 +82,11 @@ def follow(
         Whether events that come together, and move apart with the parameters, are dealt with the other way round.
     seen : tuple of ndarray, optional
         Times and states of a run, by which steps are seen to be too long for what dies away fast, and cut.
-    kept : KeptProgram, optional
-        What a run before this one has left, with derivatives to the same parameters.
     """
     with started(sim, bd, start, 0.0, "gradient", settings.T, settings.first_tick) as (diagram, simstate, t, x):
         run = _TangentRun(diagram, simstate, Recording([], 0, []), settings, queue.SimpleQueue(), [])
         run.resumed, run.last_first = isinstance(start, SavedState), last_first
-        run.kept_program = KeptProgram() if kept is None else kept
+        run.kept_program = kept
         run.prepare(parameters, find_signals(bd, watch, beside_states=True), from_blocks, sim.engine, times)
         if directions is not None:
             run.dx = directions.copy()

@@ -1,4 +1,4 @@
-"""The program of runs with derivatives, kept from one of a search to the next."""
+"""The programs of runs with derivatives, kept with a diagram from one to the next."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from cstormpy.simulation.analysis.jumps import deciding
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.translation import Detectors, fits, program_of, wiring
 from cstormpy.simulation.diagram import Diagram
+
+#: Where a diagram keeps them, and how many.
+_NAME, _MOST = "_programs_with_derivatives", 4
 
 
 class KeptProgram:
@@ -38,3 +41,21 @@ class KeptProgram:
         if known not in self._deciding:
             self._deciding[known] = deciding(self._program, known)
         return self._deciding[known]
+
+
+class _KeptPrograms(dict[tuple[str, ...], KeptProgram]):
+    """Programs by the names of the parameters."""
+
+    def __deepcopy__(self, memo: object) -> _KeptPrograms:
+        """Have a copy of the diagram translated by itself."""
+        return _KeptPrograms()
+
+
+def kept_program(bd: Any, parameters: tuple[str, ...]) -> KeptProgram:
+    """Return what a diagram keeps for derivatives to parameters of these names."""
+    programs = bd.__dict__.setdefault(_NAME, _KeptPrograms())
+    found: KeptProgram = programs.pop(parameters, None) or KeptProgram()
+    while len(programs) >= _MOST:
+        programs.pop(next(iter(programs)))
+    programs[parameters] = found
+    return found

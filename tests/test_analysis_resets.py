@@ -470,3 +470,21 @@ def test_a_restitution_is_found_by_tuning():
     bd, _ = ball(sim, restitution=0.6)
     found = sim.tune(bd, lambda out: (out.x[-1, 0] - 0.3) ** 2, ["left.value"], bounds=[(0.5, 0.9)], T=0.8, **FINE)
     assert height_of_ball(0.8, -9.81, float(found.after[0]), 1.0, 0.0) == pytest.approx(0.3, abs=1e-4)
+
+
+def test_a_number_that_its_block_takes_to_one_side_only_is_told_at_an_event(sim):
+    """It ended in a bare ValueError: differences to a greatest value that is the least one go beyond this."""
+    bd = sim.blockdiagram()
+    x, y, gap = bd.INTEGRATOR(name="x"), bd.INTEGRATOR(name="y"), bd.SUM("+-")
+    clip = bd.CLIP(0.4, 0.4, name="clip")
+
+    def put(block, states):
+        states[y][:] = 0.5 * states[y] + clip.max
+
+    bd.connect(bd.CONSTANT(1.0), x)
+    bd.connect(x, clip, gap[0])
+    bd.connect(clip, y)
+    bd.connect(bd.CONSTANT(0.3), gap[1])
+    bd.connect(gap, bd.EVENT("^", put, name="put"))
+    with pytest.raises(DiagramError, match=r"event of put at t = 0.3 .* CLIP 'clip': min: 0.4 is above max, 0.39"):
+        sim.gradient(bd, "y", ["clip.max"], T=1.0)

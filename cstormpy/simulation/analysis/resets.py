@@ -197,12 +197,12 @@ class Resets:
                 return follows
             after, slopes = differenced_function(left, (x,), (np.eye(n),))
             by_signals = self._by_signals(lambda time: left(x, time), after.size)
+            own = self._parameters.slopes(lambda: left(x))
         except ValueError as error:
             raise DiagramError(
                 f"gradient: how the states that the event of {block.name} at t = {t:.9g} resets follow those before is "
                 f"not known: {error}; end the horizon before it"
             ) from error
-        own = self._parameters.slopes(lambda: left(x))
         still = self._parameters.slopes(lambda: np.concatenate([self._numbers(), self._parameters.get()]))
         sets = slopes[n:].any() or by_signals[:, n:].any() or not np.array_equal(own[:, n:], still)
         self.by.append(str(block.name))

@@ -37,8 +37,9 @@ GIVEN, FILLED = ("x", "z", "p", "n", "w"), ("out", "xd")
 _ORDER = ("t", *GIVEN, *FILLED)
 #: Those that change, in what computes its change.
 _MOVING = ("t", "x", "z", "p", "w")
-#: With more numbers of all signals and rates, registers are chosen quickly (see `graph.machine`).
-_WIDE = 1500
+#: With more numbers of all signals and rates, registers are chosen quickly (see `graph.machine`), and for derivatives
+#: also of more operations: in a run they take up to twice as long then, and a fifth of the time to compile (measured).
+_WIDE, _LONG = 1500, 8000
 #: Rates alone have a routine of their own if that has so many of the operations, or less.
 _SAVED = 0.95
 #: What begins where an array does; asking its attribute `ctypes` takes far longer.
@@ -284,7 +285,7 @@ class Program:
         """Return what computes its change along a direction too, as ``tangent(t, x, …, xd, dt, dx, …, dxd)``.
 
         With `in_python`, from where it is called some times, no function of the user is compiled by numba for that, and
-        its registers are chosen quickly.
+        its registers are chosen quickly, as those of a long one are.
         """
         for link in self.links:
             link.connect(self.n, in_python)
@@ -293,7 +294,8 @@ class Program:
             if digest is None:
                 written = text()
                 digest, text = hashlib.sha256(written.encode()).hexdigest(), lambda: written
-            machine = self._machine("diagram_change", f"{digest} change{' quick' * (self.is_wide or in_python)}", text)
+            quick = in_python or self.is_wide or self.routine.operations > _LONG
+            machine = self._machine("diagram_change", f"{digest} change{' quick' * quick}", text)
             changes = [f"d{name}" for name in (*_MOVING, *FILLED)]
             self._change = MachineFunction(machine, "tangent_one", (*_ORDER, *changes))
         return self._change

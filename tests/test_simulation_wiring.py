@@ -422,6 +422,8 @@ def test_an_unknown_block_suggests_a_name(sim):
 
 def test_what_a_simulation_does_is_not_asked_of_a_diagram(sim):
     bd = sim.blockdiagram()
+    with pytest.raises(AttributeError, match=r"^a diagram has 'statenames' once it is compiled, as by bd\.compile\(\)"):
+        sim.blockdiagram().statenames  # noqa: B018
     with pytest.raises(AttributeError, match=r"^a diagram has no 'run'; a simulation has, as in sim\.run\(bd\)$"):
         bd.run(T=1)
     with pytest.raises(cs.errors.UnknownName, match=r"^GAIN: argument 'gain' does not exist; there are 'K', "):

@@ -38,6 +38,9 @@ from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
 from cstormpy.simulation.wiring import compile_anew, describe, raise_block_failed, written
 
+#: What bdsim gives a diagram when it compiles it.
+_COMPILED = frozenset({"statenames", "dstatenames", "plan", "nwires", "nblocks"})
+
 
 class WiredDiagram(BlockDiagram):
     """A bdsim diagram with blocks of our own, and with errors that name blocks and ports.
@@ -102,6 +105,8 @@ class WiredDiagram(BlockDiagram):
             raise AttributeError(name)
         if not name.isupper() and callable(getattr(type(self.runtime), name, None)):
             raise UnknownAttribute(f"a diagram has no {name!r}; a simulation has, as in sim.{name}(bd)")
+        if name in _COMPILED:
+            raise UnknownAttribute(f"a diagram has {name!r} once it is compiled, as by bd.compile() or a run")
         kinds = [key for key in self.__dict__ if key.isupper()]
         if name.upper() in kinds:
             raise UnknownAttribute(f"block {name!r} does not exist; did you mean {name.upper()!r}?")

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 import cstormpy as cs
-from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName
 
 
 @pytest.fixture
@@ -297,3 +297,33 @@ def test_a_point_at_which_a_block_switches_is_none(sim):
     bd.connect(rate, state)
     point = sim.trim(bd)
     assert not point.success and "where one would be, block 's' (SWITCH) switches" in point.message
+
+
+def flight(sim):
+    """Return a mass in air that a thrust moves against drag of the square of its speed, v' = (f - v |v| / 2) / 3."""
+    bd = sim.blockdiagram()
+    speed, drag = bd.INTEGRATOR(5.0, name="speed"), bd.FUNCTION(lambda v: 0.5 * v * abs(v), name="drag")
+    net, mass = bd.SUM("+-", name="net"), bd.GAIN(1 / 3.0, name="mass")
+    bd.connect(bd.CONSTANT(1.0, name="thrust"), net[0])
+    bd.connect(speed, drag)
+    bd.connect(drag, net[1])
+    bd.connect(net, mass)
+    bd.connect(mass, speed)
+    return bd
+
+
+def test_models_are_made_and_searches_begun_at_an_operating_point(sim):
+    """It was refused, and its states alone, with the thrust that the diagram has, are no operating point."""
+    bd = flight(sim)
+    point = sim.trim(bd, {"speed": 8.0}, inputs=["thrust"], hold=["speed"])
+    assert point.u == pytest.approx([32.0]) and point.given["thrust[0]"] == pytest.approx([32.0])
+    for inputs in ((), ["thrust"], ["thrust", "net"]):
+        model = sim.linearize(bd, point, inputs=inputs, outputs=["speed"])
+        assert model.A == pytest.approx(np.array([[-8.0 / 3.0]])) and abs(model.rate[0]) < 1e-9
+        assert model.inputs[0] == "thrust[0]" and model.B[0, 0] == pytest.approx(1.0 / 3.0)
+    again = sim.trim(bd, point, inputs=["thrust"])
+    assert again.success and again.x == pytest.approx([8.0]) and again.u == pytest.approx([32.0])
+    with pytest.raises(UnknownName, match=r"linearize: u is given for input 'thrust\[0\]' does not exist"):
+        sim.linearize(bd, point, inputs=["net"])
+    with pytest.raises(InvalidType, match=r"got an OperatingPoint; its states are its x, and its inputs those of"):
+        sim.run(bd, 1.0, start=point)

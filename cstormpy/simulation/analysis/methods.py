@@ -55,8 +55,9 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-        x : array (n,), dict, SavedState, result or path, optional
-            States; by the names of states or blocks those that are not as at the start of a run.
+        x : array (n,), dict, SavedState, result, path or OperatingPoint, optional
+            States; by the names of states or blocks those that are not as at the start of a run. An operating point
+            has the values of its signals too, which are the inputs unless others are named.
         u : array or dict, optional
             Values of inputs, one behind the other or by name. What switches, as a RELAY, and what is held at a bound
             goes by them; a CONTROLLER stays in the phase in which the diagram has it.
@@ -99,7 +100,9 @@ class Analysis:
         (array([[-4.]]), array([[4.]]), array([[1.]]))
         """
         from cstormpy.simulation.analysis.linear import linearize
+        from cstormpy.simulation.analysis.trimming import at_point
 
+        x, u, inputs = at_point(x, u, inputs)
         return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
 
     @by_one_thread
@@ -270,8 +273,8 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-        x : array (n,), dict, SavedState, result or path, optional
-            Where the search begins.
+        x : array (n,), dict, SavedState, result, path or OperatingPoint, optional
+            Where the search begins; at an operating point it begins with its inputs too.
         t : float
             The time.
         inputs : list
@@ -312,8 +315,9 @@ class Analysis:
         >>> point.success, point.u.round(3)
         (True, array([12.263,  3.066]))
         """
-        from cstormpy.simulation.analysis.trimming import trim
+        from cstormpy.simulation.analysis.trimming import at_point, trim
 
+        x, u, _ = at_point(x, u, inputs)
         return trim(self, bd, x, t=t, inputs=inputs, u=u, hold=hold, rates=rates, outputs=outputs)
 
     @by_one_thread

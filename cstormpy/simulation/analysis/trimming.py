@@ -53,7 +53,7 @@ class OperatingPoint:
     Attributes
     ----------
     x : ndarray, (n,)
-        States: for ``sim.run(bd, start=point.x)`` and ``sim.linearize(bd, point.x, point.u, inputs=point.inputs)``.
+        States, as for ``sim.run(bd, start=point.x)``; ``sim.linearize(bd, point)`` takes states and signals.
     u : ndarray, (m,)
         Values of the signals that were chosen freely, one behind the other.
     states, inputs, names : tuple of str
@@ -87,6 +87,8 @@ class OperatingPoint:
     held: tuple[str, ...] = ()
     left_out: dict[str, float] = field(default_factory=dict)
     captions: Mapping[str, str] = field(default_factory=dict)
+    #: The values u by the ports in `inputs`.
+    given: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return states, signals and what remains; what rounding leaves of a zero is one."""
@@ -218,7 +220,21 @@ def trim(
             held=held,
             left_out=left_out,
             captions=captions_of(bd, (i.signal for i in given)),
+            given=dict(zip((i.signal.name for i in given), _parts(found[state.size :], given), strict=True)),
         )
+
+
+def at_point(x: Any, u: Any, inputs: Any) -> tuple[Any, Any, Any]:
+    """Return states, values of inputs and inputs: of an operating point its own, but for what is given besides."""
+    if not isinstance(x, OperatingPoint):
+        return x, u, inputs
+    named = not isinstance(inputs, (list, tuple)) or len(inputs) > 0
+    return x.x, x.given if u is None else u, inputs if named else list(x.inputs)
+
+
+def _parts(u: Array, given: list[Input]) -> list[Array]:
+    """Return values of inputs that stand one behind the other, of each its own."""
+    return np.split(u, np.cumsum([i.value.size for i in given])[:-1]) if given else []
 
 
 def _switched(diagram: Any, simstate: Any, given: list[Input], t: float, x: Array, u: Array) -> list[Any]:
@@ -226,8 +242,7 @@ def _switched(diagram: Any, simstate: Any, given: list[Input], t: float, x: Arra
     detectors = deciding(simstate)
     if not detectors:
         return []
-    ends = np.cumsum([i.value.size for i in given])[:-1]
-    inputs = [replace(i, value=value) for i, value in zip(given, np.split(u, ends), strict=True)] if given else []
+    inputs = [replace(i, value=value) for i, value in zip(given, _parts(u, given), strict=True)]
     with standing_in(diagram, inputs, t, x) if inputs else contextlib.nullcontext():
         return switch_at(detectors, diagram, t, x)
 

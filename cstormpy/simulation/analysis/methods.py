@@ -290,7 +290,8 @@ class Analysis:
             other block takes, as an EFFORT's, any will do unless asked for; `left_out` has them, and the message those
             that are not zero.
         outputs : dict, optional
-            Values that ports are to have.
+            Values that ports are to have, or one number of a port, as ``"kin.position[2]"``. In lists, here and for
+            rates, None stands for what may be anything.
 
         Returns
         -------

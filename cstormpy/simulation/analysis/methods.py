@@ -69,9 +69,10 @@ class Analysis:
             is a port to which nothing is wired, in a diagram that is not compiled yet, gets a CONSTANT of zeros,
             ``plant_tau_open``, which stays in the diagram.
         dt : float, optional
-            Period [s] of a sampled model, a whole number of the periods of all clocks: exact, with the states of the
-            sampled blocks among its own, and inputs that are held over a period. Outputs and rates are those after the
-            ticks at its beginning, as in a run.
+            Period [s] of a sampled model, a whole number of the periods of all clocks, but for clocks of blocks without
+            inputs, as NOISE, which else hold what they show: exact, with the states of the sampled blocks among its
+            own, and inputs that are held over a period. Outputs and rates are those after the ticks at its beginning,
+            as in a run.
 
         Returns
         -------
@@ -117,8 +118,8 @@ class Analysis:
         at : list
             Ports whose signals are cut, as `inputs` of `linearize`: ``["controller.tau"]``.
         dt : float, optional
-            Period [s] of loops with sampled blocks, the longest of their clocks' unless given. They are cut at what is
-            held from tick to tick, or is sampled there.
+            Period [s] of loops with sampled blocks, the longest of their clocks' unless given; a clock of noise alone
+            is none of these. They are cut at what is held from tick to tick, or is sampled there.
 
         Returns
         -------

@@ -462,3 +462,12 @@ def test_degrees_in_rotation_vectors_are_named(caplog):
     bd.HYBRIDDYNAMICS(Mechanism([Link("ball", None, Spherical(), mass=1.0, inertia=(1, 1, 1))]), q0=[0, 0, 45])
     said = [message.partition(" rad")[0] for message in caplog.messages]
     assert said == ["joint 'jet[4]': q0 30", "joint 'ball[2]': q0 45"]
+
+
+def test_a_number_of_the_mechanism_without_its_owner_is_told_whose_there_are():
+    """It was told that there are q0, qd0, gravity and mech."""
+    plant = Simulation().blockdiagram().HYBRIDDYNAMICS("acrobot", name="plant")
+    with pytest.raises(UnknownName, match=r"'mass' does not exist; did you mean 'upper_arm.mass' or 'forearm.mass'"):
+        plant.set_param("mass", 2.0)
+    with pytest.raises(UnknownName, match=r"'gravty' does not exist; did you mean 'gravity'"):
+        plant.set_param("gravty", (0, 0, 0))

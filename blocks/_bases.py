@@ -14,6 +14,7 @@ from cstormpy.blocks._ports import Width, label, refuse_non_finite, vector
 from cstormpy.blocks._stops import Stops
 from cstormpy.dynamics.hybrid import HybridDynamics
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, UnknownAttribute, UnknownName, unknown_name
+from cstormpy.linkage.parameters import parameter_names
 from cstormpy.loops.dynamics import closed_hybrid
 from cstormpy.mechanism import Mechanism, as_mechanism
 
@@ -185,8 +186,12 @@ class Mechanical(Ported):
 
     def set_param(self, name: str, newvalue: Any) -> None:
         """Change a tunable parameter, or a number of the mechanism by its name, as "forearm.mass"."""
-        if name in self.__dict__["_parameters"] or not isinstance(name, str) or "." not in name:
+        if name in self.__dict__["_parameters"] or not isinstance(name, str):
             return super().set_param(name, newvalue)
+        if "." not in name:
+            known = parameter_names(self._mech.links, self._mech.loops)
+            numbers = [each for each in known if each.rpartition(".")[2] == name]
+            raise unknown_name(f"block {label(self)!r}: parameter", name, numbers or self.__dict__["_parameters"])
         try:
             self.mech = self._mech.with_parameters({name: newvalue})
         except UnknownName as error:

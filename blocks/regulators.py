@@ -129,7 +129,8 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         :type low: float or array_like, optional
         :param high: the greatest control; none unless given
         :type high: float or array_like, optional
-        :param tracking: time constant by which windup is undone [s]; √(D / I), or P / I without D, unless given
+        :param tracking: time constant by which windup is undone [s]; √(D / I), or P / I without D, unless given, of the
+            gains that the block is made with
         :type tracking: float or array_like, optional
         :param b: weight of the reference in the proportional part, defaults to 1.0
         :type b: float or array_like
@@ -223,8 +224,8 @@ class DiscretePID(_Controller, SampledBlock):
         :type low: float or array_like, optional
         :param high: the greatest control; none unless given
         :type high: float or array_like, optional
-        :param tracking: time constant by which windup is undone [s]; √(D / I), or P / I without D, unless given; the
-            period of the clock where that is longer
+        :param tracking: time constant by which windup is undone [s]; √(D / I), or P / I without D, unless given, of the
+            gains that the block is made with; the period of the clock where that is longer
         :type tracking: float or array_like, optional
         :param b: weight of the reference in the proportional part, defaults to 1.0
         :type b: float or array_like

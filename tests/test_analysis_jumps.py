@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 from functools import cache
 
 import numpy as np
@@ -515,3 +516,25 @@ def test_a_delayed_signal_arrives_where_a_source_jumps_that_moves(sim):
     bd.connect(force, total)
     with pytest.raises(DiagramError, match=r"step and late jump at t = 0\.12, together"):
         sim.gradient(bd, "total[0]", ["step.T"], T=0.3)
+
+
+def test_a_function_that_divides_by_a_signal_is_looked_at_with_few_calls():
+    """Each output was asked at some fifty points between two ticks, which took longer than all the rest."""
+
+    def ratios(x, y):
+        return np.array([x / (2.0 + y), y / (2.0 + x), x * y / (3.0 + x + y), x / (2.0 + x)])
+
+    sim = cs.Simulation(engine="compiled", live=False)
+    bd = sim.blockdiagram()
+    x, y = bd.INTEGRATOR(1.0, name="x"), bd.INTEGRATOR(0.0, name="y")
+    made, back = bd.FUNCTION(ratios, nin=2, name="made"), bd.GAIN(-1.0, name="back")
+    bd.connect(x, made[0], y)
+    bd.connect(y, made[1], back)
+    bd.connect(back, x)
+    bd.connect(made, bd.NULL())
+    bd.connect(x, bd.ZOH(bd.clock(50, "Hz")))  # between whose ticks it is looked at
+    sim.gradient(bd, "x", ["back.K"], T=0.1, dt=0.1, watch=["made"])  # which compiles
+    with cProfile.Profile() as profile:
+        found = sim.gradient(bd, "x", ["back.K"], T=2.0, dt=0.02, watch=["made"])
+    asked = next(e.callcount for e in profile.getstats() if getattr(e.code, "co_name", "") == "ratios")
+    assert asked < 20 * len(found.out.t) and not found.notes

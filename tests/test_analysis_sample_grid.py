@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import cstormpy as cs
+from cstormpy.simulation.analysis.extremes import extreme_times
 
 COSTS = {
     "row": lambda out: out.signal("plant.q")[37, 0],
@@ -75,3 +78,14 @@ def test_a_run_that_stops_has_its_end_behind_the_grid():
     sim.tune(bd, lambda out: seen.append(out.t) or (out.t[-1] - 0.87) ** 2, ["rate.value"], T=2.0, dt=0.1)
     np.testing.assert_allclose(seen[-1][:-1], 0.1 * np.arange(9), atol=1e-12)
     assert 0.869 < seen[-1][-1] < 0.871  # the last one that was asked is beside the best
+
+
+@pytest.mark.parametrize("double", [13, 14, 15, 16, 17])
+def test_samples_a_rounding_from_each_other_leave_a_peak_where_it_is(double):
+    """The polynomial through them was any: a peak was taken to come 5e-3 off, and NumPy warned of a poor fit."""
+    t = np.linspace(0.0, 3.0, 31)
+    t = np.insert(t, double + 1, np.nextafter(t[double], 4.0))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = extreme_times(t, np.sin(t)[:, None], [])
+    assert not said and found == pytest.approx([np.pi / 2], abs=1e-6)

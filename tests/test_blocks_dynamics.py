@@ -20,7 +20,7 @@ from cstormpy.errors import (
     SingularInertia,
     UnknownName,
 )
-from cstormpy.mechanism import Link, Mechanism, Prismatic, Revolute, as_mechanism
+from cstormpy.mechanism import Free, Link, Mechanism, Prismatic, Revolute, Spherical, as_mechanism
 
 ACROBOT = library.acrobot()
 ELBOW_GIVEN = ACROBOT.with_drive(active=["elbow"])
@@ -452,3 +452,22 @@ def test_angles_that_look_like_degrees_are_named_once(caplog):
     for start in (12.5, 31.4159, 8 * np.pi, 1e4):  # two turns, and what a run ended with
         bd.HYBRIDDYNAMICS(free, q0=[start])
     assert not caplog.messages
+
+
+def test_degrees_in_rotation_vectors_are_named(caplog):
+    """A plane that was to begin at a pitch of 30 degrees began at 30 rad, in silence."""
+    caplog.set_level("INFO", "cstormpy")
+    bd = Simulation().blockdiagram()
+    bd.HYBRIDDYNAMICS(Mechanism([Link("jet", None, Free(), mass=1.0, inertia=(1, 1, 1))]), q0=[90, 0, -900, 0, 30, 0])
+    bd.HYBRIDDYNAMICS(Mechanism([Link("ball", None, Spherical(), mass=1.0, inertia=(1, 1, 1))]), q0=[0, 0, 45])
+    said = [message.partition(" rad")[0] for message in caplog.messages]
+    assert said == ["joint 'jet[4]': q0 30", "joint 'ball[2]': q0 45"]
+
+
+def test_a_number_of_the_mechanism_without_its_owner_is_told_whose_there_are():
+    """It was told that there are q0, qd0, gravity and mech."""
+    plant = Simulation().blockdiagram().HYBRIDDYNAMICS("acrobot", name="plant")
+    with pytest.raises(UnknownName, match=r"'mass' does not exist; did you mean 'upper_arm.mass' or 'forearm.mass'"):
+        plant.set_param("mass", 2.0)
+    with pytest.raises(UnknownName, match=r"'gravty' does not exist; did you mean 'gravity'"):
+        plant.set_param("gravty", (0, 0, 0))

@@ -124,6 +124,24 @@ def test_numbers_at_the_axes_in_space_do_not_run_together():
     assert max(len(axis.get_ticklocs()) for axis in (axes.xaxis, axes.yaxis, axes.zaxis)) <= 7  # at each quarter
 
 
+@pytest.mark.parametrize("gravity", [(0, 0, -9.81), (0, 0, 9.81), (0, -9.81, 0), (0, 9.81, 0), (9.81, 0, 0)])
+def test_pictures_in_space_have_gravity_downwards_and_are_no_mirror_images(gravity):
+    """A plane whose z points down, as of all in aeronautics, flew on its back, below the ground."""
+    from matplotlib.figure import Figure
+    from mpl_toolkits.mplot3d import proj3d
+
+    from cstormpy.linkage.skeleton import skeleton
+    from cstormpy.report.figures import look_at
+
+    axes = Figure(figsize=(4.8, 4.8)).add_subplot(projection="3d")
+    body = cs.Link("body", joint=cs.Free(), mass=1.0, inertia=(1, 1, 1))
+    look_at(axes, skeleton(cs.Mechanism([body], gravity=gravity)), np.zeros(3), 1.0)
+    points = np.column_stack([np.zeros(3), np.eye(3)])
+    seen = np.array(proj3d.proj_transform(*points, axes.get_proj())) * [[1.0], [1.0], [-1.0]]
+    turned = seen[:, 1:] - seen[:, :1]
+    assert turned[1] @ gravity < -0.1 and np.linalg.det(turned) > 0.0
+
+
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [

@@ -162,6 +162,29 @@ def test_the_period_has_to_be_one_of_all_clocks():
         sim.linearize(bd, dt=-1.0)
 
 
+@pytest.mark.parametrize("bandwidth", [None, 2.0])
+def test_noise_on_a_clock_of_its_own_is_held_where_the_period_is_none_of_its(bandwidth):
+    """Gusts of 20 Hz on a plane whose autopilot has 50 Hz: the model had to be of 0.1 s, and no loop had margins."""
+    sim = cs.Simulation(live=False, progress=False)
+
+    def build(gusty):
+        bd = sim.blockdiagram()
+        plant, push = bd.STATESPACE([[0, 1], [-1, -0.4]], [[0], [1]], [[1.0, 0.0]], name="plant"), bd.SUM("++")
+        pid = bd.DISCRETEPID(bd.clock(50, "Hz"), P=4.0, I=1.0, D=1.0, name="pid")
+        gust = bd.NOISE(bd.clock(20, "Hz"), std=0.3, bandwidth=bandwidth) if gusty else bd.CONSTANT(0.0)
+        for wire in ((bd.CONSTANT(1.0), pid.reference), (plant, pid.measured), (pid, push[0]), (gust, push[1])):
+            bd.connect(*wire)
+        bd.connect(push, plant)
+        return bd
+
+    still, gusty = (sim.linearize(build(with_it), outputs=["plant"], dt=0.02) for with_it in (False, True))
+    np.testing.assert_allclose(gusty.A, still.A, atol=1e-15)
+    assert gusty.states == still.states
+    calm, windy = (sim.margins(build(with_it), at=["pid"]) for with_it in (False, True))
+    assert calm.stable and windy.stable and windy.delay == pytest.approx(calm.delay, rel=1e-12)
+    assert len(sim.linearize(build(True), dt=0.1).states) == len(still.states) + 1
+
+
 def test_a_delay_that_moves_between_ticks_is_refused():
     """The model had no feedback through it: before the first sample nothing of the input is seen."""
     sim = cs.Simulation(engine="compiled", live=False, progress=False)

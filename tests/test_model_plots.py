@@ -166,4 +166,15 @@ def test_a_bode_plot_says_where_there_is_no_response():
     model = LinearModel.of(-np.eye(2), [[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0]])
     above, _ = model.plot("bode").axes
     assert [text.get_text() for text in above.texts] == [f"no response to {model.inputs[1]}"]
+
+
+def test_a_bode_plot_draws_no_rounding_of_the_rates_as_a_response():
+    """The roll of a plane by its elevator was drawn at -500 dB, so that nothing could be seen of the other curves."""
+    model = LinearModel.of([[-1.0, 1e-30], [1e-30, -2.0]], np.eye(2), [[1.0, 0.0], [0.0, 1e-9]])
+    figure = model.plot("bode")
+    roll, _, pitch, _ = figure.axes
+    assert [text.get_text() for text in (*roll.texts, *pitch.texts)] == [
+        f"no response to {model.inputs[k]}" for k in (1, 0)
+    ]
+    assert roll.get_ylim()[0] > -100.0 and pitch.get_ylim()[0] > -300.0
     assert not LinearModel.of(-1.0, 1.0, 1.0).plot("bode").axes[0].texts

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 import cstormpy as cs
-from cstormpy.errors import InvalidValue, UnknownName
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, UnknownName
 
 
 @pytest.fixture
@@ -297,3 +297,58 @@ def test_a_point_at_which_a_block_switches_is_none(sim):
     bd.connect(rate, state)
     point = sim.trim(bd)
     assert not point.success and "where one would be, block 's' (SWITCH) switches" in point.message
+
+
+def test_single_numbers_of_outputs_and_of_rates_may_be_asked_for(sim):
+    """One number of a position was refused, and None within a list too: of a plane only the height was to be given."""
+    arm = cs.library.planar_2r(damping=0.1).with_gravity((0.0, -9.81, 0.0))
+    for outputs in ({"tip.position[1]": 0.3}, {"tip.position": [None, 0.3, None]}):
+        bd = sim.blockdiagram()
+        plant, tip = bd.HYBRIDDYNAMICS(arm, name="plant"), bd.KINEMATICS(arm, tool=(1, 0, 0), name="tip")
+        bd.connect(plant[0:2], tip[0:2])
+        bd.connect(bd.CONSTANT([0.0, 0.0], name="torque"), plant.tau)
+        start = {"plant": [0.4, -0.6, 0.0, 0.0]}
+        point = sim.trim(bd, start, inputs=["torque"], hold=["plant.elbow.q"], outputs=outputs)
+        q = point.x[:2]
+        assert point.success and point.x[1] == -0.6 and list(point.residual)[-1] == "tip.position[1]"
+        assert arm.forward_kinematics(q)[-1, 1, 3] + np.sin(q.sum()) == pytest.approx(0.3, abs=1e-8)
+        moves = sim.trim(bd, start, inputs=["torque"], hold=["plant.elbow.q"], rates={"plant": [0.2, None, 0, 0]})
+        assert moves.success and moves.x[2] == pytest.approx(0.2) and moves.residual["rate of plant.elbow.qd"] < 1e-9
+        assert "rate of plant.elbow.q" not in moves.residual
+    for wrong in ({"tip.position[3]": 0.3}, {"tip.positon[1]": 0.3}, {"top.position[1]": 0.3}):
+        with pytest.raises(UnknownName, match=r"^trim: outputs: "):
+            sim.trim(bd, inputs=["torque"], outputs=wrong)
+    with pytest.raises(InvalidValue, match=r"^trim: outputs: tip\.position is named twice"):
+        sim.trim(bd, inputs=["torque"], outputs={"tip.position[1]": 0.3, "tip.position": 0.2})
+    with pytest.raises(ShapeError, match=r"^trim: outputs\['tip\.position'\]: expected shape \(3,\), got \(2,\)"):
+        sim.trim(bd, inputs=["torque"], outputs={"tip.position": [None, 0.2]})
+
+
+def flight(sim):
+    """Return a mass in air that a thrust moves against drag of the square of its speed, v' = (f - v |v| / 2) / 3."""
+    bd = sim.blockdiagram()
+    speed, drag = bd.INTEGRATOR(5.0, name="speed"), bd.FUNCTION(lambda v: 0.5 * v * abs(v), name="drag")
+    net, mass = bd.SUM("+-", name="net"), bd.GAIN(1 / 3.0, name="mass")
+    bd.connect(bd.CONSTANT(1.0, name="thrust"), net[0])
+    bd.connect(speed, drag)
+    bd.connect(drag, net[1])
+    bd.connect(net, mass)
+    bd.connect(mass, speed)
+    return bd
+
+
+def test_models_are_made_and_searches_begun_at_an_operating_point(sim):
+    """It was refused, and its states alone, with the thrust that the diagram has, are no operating point."""
+    bd = flight(sim)
+    point = sim.trim(bd, {"speed": 8.0}, inputs=["thrust"], hold=["speed"])
+    assert point.u == pytest.approx([32.0]) and point.given["thrust[0]"] == pytest.approx([32.0])
+    for inputs in ((), ["thrust"], ["thrust", "net"]):
+        model = sim.linearize(bd, point, inputs=inputs, outputs=["speed"])
+        assert model.A == pytest.approx(np.array([[-8.0 / 3.0]])) and abs(model.rate[0]) < 1e-9
+        assert model.inputs[0] == "thrust[0]" and model.B[0, 0] == pytest.approx(1.0 / 3.0)
+    again = sim.trim(bd, point, inputs=["thrust"])
+    assert again.success and again.x == pytest.approx([8.0]) and again.u == pytest.approx([32.0])
+    with pytest.raises(UnknownName, match=r"linearize: u is given for input 'thrust\[0\]' does not exist"):
+        sim.linearize(bd, point, inputs=["net"])
+    with pytest.raises(InvalidType, match=r"got an OperatingPoint; its states are its x, and its inputs those of"):
+        sim.run(bd, 1.0, start=point)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from closeness import assert_close, tolerance
@@ -180,6 +182,12 @@ def test_bad_names_are_named():
         ask("arm.mas")
     with pytest.raises(cs.UnknownName, match=r"did you mean 'arm.inertia.xz'\?"):
         ask("arm.inertia.xz_")
+    for entry in ("inertia[0, 2]", "inertia[zx]", "inertia[2][0]", "Ixz", "inertia.zx"):
+        meant = rf"^parameter 'arm.{re.escape(entry)}' does not exist; did you mean 'arm.inertia.xz'\?"
+        with pytest.raises(cs.UnknownName, match=meant):
+            ask(f"arm.{entry}")
+        with pytest.raises(cs.UnknownName, match=meant):
+            mech.with_parameters({f"arm.{entry}": 1.0})
     with pytest.raises(cs.InvalidValue, match=r"'tool.damping': joint 'tool' is fixed and has no damping"):
         ask("tool.damping")
     with pytest.raises(cs.InvalidValue, match=r"'shoulder.limits': the dynamics do not depend on limits"):

@@ -7,7 +7,7 @@ import textwrap
 
 import numpy as np
 import pytest
-from bdsim.components import FunctionBlock
+from bdsim.components import ContinuousBlock, FunctionBlock
 from bdsim_examples import EXAMPLES, feedback, plain
 from processes import in_a_process
 
@@ -314,6 +314,48 @@ def test_states_of_controllers_and_of_sampled_blocks_have_names(sim):
         with pytest.raises(cs.CstormError, match=f"^ZOH: snames: {message}"):
             bd.ZOH(bd.clock(0.1), snames=wrong)
         assert bd.blocklist == before
+
+
+class Fall(ContinuousBlock):
+    """A height and its rate, named in its class."""
+
+    def __init__(self, snames=("height", "rate"), **blockargs):
+        super().__init__(nin=1, nout=1, nstates=2, snames=list(snames), **blockargs)
+        self._x0 = np.zeros(2)
+
+    def output(self, t, u, x):
+        return [x[0]]
+
+    def deriv(self, t, u, x):
+        return np.array([x[1], u[0]])
+
+
+def test_states_that_the_class_of_a_block_names_have_its_name_too_where_there_are_two_of_it(sim, tmp_path):
+    """A start gave to the first what the second was named for, and tables and files had one of both, in silence."""
+    bd = sim.blockdiagram()
+    for name, pull in (("left", -1.0), ("right", -2.0)):
+        bd.connect(bd.CONSTANT(pull), Fall(bd=bd, name=name))
+    bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR(0.0, name="alone"))
+    held = [bd.ZOH(bd.clock(0.2), name=name, snames=["kept"]) for name in ("first", "second")]
+    bd.connect(bd.TIME(), *held)
+    out = sim.run(bd, 1.0, start={"right:height": 5.0})
+    names = ["left:height", "left:rate", "right:height", "right:rate", "alone:x_0"]
+    assert out.xnames == names and out.x[-1] == pytest.approx([-0.5, -1.0, 4.0, -2.0, 1.0])
+    assert [clock.statenames for clock in bd.clocklist] == [["first:kept"], ["second:kept"]]
+    out.save(tmp_path / "run.csv")
+    assert cs.load(tmp_path / "run.csv").signal("right:height")[-1] == pytest.approx(4.0)
+    with pytest.raises(cs.UnknownName, match=r"'height' is one of several blocks"):
+        sim.run(bd, 1.0, start={"height": 5.0})
+    alone = sim.blockdiagram()
+    alone.connect(alone.CONSTANT(-1.0), Fall(bd=alone, name="left"))
+    assert sim.run(alone, 1.0).xnames == ["height", "rate"]
+
+
+def test_states_of_ones_own_block_that_have_one_name_are_refused(sim):
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), Fall(("rate", "rate"), bd=bd, name="fall"))
+    with pytest.raises(cs.InvalidValue, match=r"block 'fall': snames: a name is empty or occurs twice"):
+        sim.run(bd, 1.0)
 
 
 def test_a_diagram_compiled_by_the_user(sim, capsys):

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy.arrays import Array
-from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown, unknown_name
+from cstormpy.errors import InvalidType, InvalidValue, UnknownName, shown
 from cstormpy.linkage.constraints import Coupling
 from cstormpy.linkage.joints import Joint, OneDofJoint
 from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop
-from cstormpy.linkage.parameters import COUPLING_PARAMETERS
+from cstormpy.linkage.parameters import COUPLING_PARAMETERS, unknown_parameter
 
 if TYPE_CHECKING:
     from cstormpy.linkage.linkage import Linkage
@@ -179,7 +179,7 @@ def _refusal(mech: Linkage, name: str, known: dict[str, tuple[Component, ...]]) 
     welds = {link.joint_name for link in mech.links if not link.joint.dof}
     if owner in welds and field in (*TERMS, "axis", "point", "pitch"):
         return InvalidValue(f"parameter {name!r}: joint {owner!r} is fixed and has no {field}")
-    return unknown_name("parameter", name, known)
+    return unknown_parameter(name, known)
 
 
 def _parameters(mech: Linkage) -> Iterator[tuple[str, tuple[Component, ...]]]:

@@ -16,7 +16,7 @@ _TURNS, _HALVES, _MOST = 4.0 * math.pi, 0.5, 720.0
 
 
 def say_degrees(freedoms: Sequence[Any], names: Sequence[str], angles: Sequence[float], what: str = "q0") -> None:
-    """Say which angles of a posture, and limits of joints that turn, look like degrees.
+    """Say which angles of a posture, and limits of joints that turn, look like degrees; in rotation vectors too.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def say_degrees(freedoms: Sequence[Any], names: Sequence[str], angles: Sequence[
         What the posture is: that at the start unless said otherwise.
     """
     for freedom, name, angle in zip(freedoms, names, angles, strict=True):
-        if not freedom.winds:
+        if not freedom.turns or freedom.slide != 0.0:
             continue
         position = freedom.limits.position if freedom.limits else None
         say_angles(f"joint {name!r}: {what}", (angle,))

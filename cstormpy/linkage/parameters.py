@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from cstormpy.errors import InvalidType, shown, unknown_name
+from cstormpy.errors import InvalidType, UnknownName, shown, unknown_name
 from cstormpy.linkage.constraints import Constraint, Coupling
 from cstormpy.linkage.joints import Joint
 from cstormpy.linkage.links import Link
@@ -22,6 +23,24 @@ COUPLING_PARAMETERS = ("ratio", "offset")
 
 GEOMETRY = ("pose", "axis", "axes", "point", "pitch", *LOOP_PARAMETERS, *COUPLING_PARAMETERS)
 """The parameters on which it depends which postures close the loops."""
+
+
+#: A moment of inertia as it is written elsewhere, "hull.inertia[0, 0]", "hull.inertia[xx]" or "hull.Ixx".
+_MOMENT = re.compile(r"(.+)\.i(?:nertia)?[^a-z0-9]*([xyz012])[^a-z0-9]*([xyz012])\W*", re.IGNORECASE)
+
+
+def unknown_parameter(name: Any, known: Iterable[str]) -> UnknownName:
+    """Return the error for a name that no number of a mechanism has.
+
+    >>> str(unknown_parameter("hull.inertia[1, 0]", ["hull.mass", "hull.inertia"]))
+    "parameter 'hull.inertia[1, 0]' does not exist; did you mean 'hull.inertia.xy'?"
+    """
+    known = list(known)
+    moment = _MOMENT.fullmatch(name) if isinstance(name, str) else None
+    if moment and f"{moment[1]}.inertia" in known:
+        pair = "".join(sorted("xyz"[int(axis)] if axis.isdigit() else axis.lower() for axis in moment.groups()[1:]))
+        return UnknownName(f"parameter {name!r} does not exist; did you mean '{moment[1]}.inertia.{pair}'?")
+    return unknown_name("parameter", name, known)
 
 
 def joint_parameters(joint: Joint) -> tuple[str, ...]:
@@ -111,7 +130,7 @@ def changed_links(
         elif owner in parts and field in joint_parameters(parts[owner][2]):
             part_changes.setdefault(owner, {})[field] = value
         else:
-            raise unknown_name("parameter", name, parameter_names(links, loops))
+            raise unknown_parameter(name, parameter_names(links, loops))
     for owner, changes in part_changes.items():
         i, k, part = parts[owner]
         joints = joint_changes.setdefault(i, {"joints": list(links[i].joint.parts)})["joints"]

@@ -208,12 +208,16 @@ def _name_plane(axes: Any, bones: Skeleton) -> None:
 
 
 def _look_into_space(axes: Any, bones: Skeleton, middle: Any, half: float) -> None:
+    """Show a cube about a point from above: where an axis points down, it and one beside it run the other way."""
+    vertical = int(np.abs(bones.up).argmax())
+    turned = (vertical, (vertical + 2) % 3) if bones.up[vertical] < 0.0 else ()
     for k, kind in enumerate("xyz"):
-        getattr(axes, f"set_{kind}lim")(middle[k] - half, middle[k] + half)
+        far = -half if k in turned else half
+        getattr(axes, f"set_{kind}lim")(middle[k] - far, middle[k] + far)
         getattr(axes, f"set_{kind}label")(_AXES[k])
     axes.locator_params(nbins=5)
     axes.set_box_aspect((1, 1, 1))
-    axes.view_init(elev=20, azim=-55, vertical_axis="xyz"[int(np.abs(bones.up).argmax())])
+    axes.view_init(elev=20, azim=-55, vertical_axis="xyz"[vertical])
 
 
 def seen(bones: Skeleton, points: Any) -> tuple[Any, ...]:

@@ -11,9 +11,12 @@ Number = Any  # a float, or a symbol
 
 
 def _place(at: Number, points: Any, beyond: bool) -> tuple[Number, Number]:
-    """Return the interval that a number is in, and where within it, from 0 to 1 unless the last line goes on beyond."""
+    """Return the interval that a number is in, and where within it, from 0 to 1 unless the last line goes on beyond.
+
+    At the first and the last point the slope is that of the line within the table.
+    """
     k = np.clip(np.searchsorted(points, at, "right") - 1, 0, len(points) - 2)
-    held = at if beyond else np.clip(at, points[0], points[-1])
+    held = at if beyond else np.minimum(points[-1], np.maximum(points[0], at))  # of equal ones the second is taken
     return k, (held - points[k]) / (points[k + 1] - points[k])
 
 

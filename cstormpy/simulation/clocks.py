@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import uuid
+from itertools import islice
 from typing import Any
 
 from bdsim.components import Clock
 
-from cstormpy.simulation.named_states import sampled_names
+from cstormpy.simulation.named_states import distinct_names, sampled_names
 
 
 class DiagramClock(Clock):
@@ -57,4 +58,7 @@ def take_clocks(bd: Any) -> None:
         before = {id(b): k for k, b in enumerate(clock.blocklist)}
         found = [b for b in bd.blocklist if b.blockclass == "sampled" and b._clock is clock]
         clock.blocklist[:] = sorted(found, key=lambda b: before.get(id(b), len(before)))
-        clock.statenames[:] = [name for b in clock.blocklist for name in sampled_names(b)]
+    sampled = [(b, sampled_names(b)) for clock in bd.clocklist for b in clock.blocklist]
+    names = iter(distinct_names(sampled))
+    for clock in bd.clocklist:
+        clock.statenames[:] = islice(names, sum(b.ndstates for b in clock.blocklist))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -27,6 +28,9 @@ def state_places(bd: Any, name: Any, what: str) -> list[int]:
                 f"{what}: block {b.name!r} is sampled; its states at the start are what it was made with, as its x0, "
                 "or those of a saved state"
             )
+    alike = [each for each in names if each.endswith(f":{name}")]
+    if len(alike) > 1:
+        raise UnknownName(f"{what}: state {name!r} is one of several blocks, say of which: {', '.join(alike)}")
     raise unknown_name(f"{what}: state", name, [*names, *(b.name for b, _ in parts)])
 
 
@@ -84,6 +88,21 @@ def sampled_names(block: Any) -> list[str]:
     return [f"{name}{each}" for each in own()] if own else [f"{name}:X_{k}" for k in range(block.ndstates)]
 
 
+def distinct_names(named: Iterable[tuple[Any, Sequence[str]]]) -> list[str]:
+    """Return the names of the states of some blocks; such as several states have stand behind that of their block.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> a, b = SimpleNamespace(name="left"), SimpleNamespace(name="right")
+    >>> distinct_names([(a, ["angle", "rate"]), (b, ["angle"])])
+    ['left:angle', 'rate', 'right:angle']
+    """
+    pairs = [(b, name) for b, names in named for name in names]
+    often = Counter(name for _, name in pairs)
+    return [name if often[name] == 1 else f"{b.name}:{name}" for b, name in pairs]
+
+
 def held_names(block: Any, count: int) -> list[str]:
     """Return the names of the numbers that a sampled block holds at its outputs."""
     return [f"{block.name} held[{k}]" for k in range(count)]
@@ -91,7 +110,9 @@ def held_names(block: Any, count: int) -> list[str]:
 
 def sample_places(sampled: Iterable[tuple[Any, slice]], held: Iterable[tuple[Any, slice]]) -> dict[str, int]:
     """Return where the states of sampled blocks, and what others hold, stand among the samples, by their names."""
-    found = {name: part.start + k for b, part in sampled for k, name in enumerate(sampled_names(b))}
+    parts = list(sampled)
+    places = [k for _, part in parts for k in range(part.start, part.stop)]
+    found = dict(zip(distinct_names((b, sampled_names(b)) for b, _ in parts), places, strict=True))
     for b, part in held:
         found |= {name: part.start + k for k, name in enumerate(held_names(b, part.stop - part.start))}
     return found

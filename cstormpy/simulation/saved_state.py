@@ -226,9 +226,8 @@ def initial_state(start: Any, diagram: Any, simstate: Any, what: str = "start") 
     if isinstance(start, Mapping):
         return 0.0, state_vector(diagram.bd, start, diagram.start_state(), what), 0.0
     if not (np.iterable(start) or isinstance(start, Real)):
-        raise InvalidType(
-            f"{what}: expected a SavedState, its file, or the state as an array or by names, got {describe(start)}"
-        )
+        got = describe(start) + "; its states are its x, and its inputs those of blocks to set" * hasattr(start, "x")
+        raise InvalidType(f"{what}: expected a SavedState, its file, or the state as an array or by names, got {got}")
     names = ", ".join(map(str, diagram.bd.statenames))
     x = real_array(start, what, (diagram.nstates,), hint=f"the states are {names or 'none'}")
     return 0.0, closed_state(diagram.bd, x, what), 0.0

@@ -17,6 +17,8 @@ from bdsim.exceptions import BlockRuntimeError
 from cstormpy.arrays import as_floats
 from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, shown
 from cstormpy.simulation.clocks import take_clocks
+from cstormpy.simulation.given_names import given_names
+from cstormpy.simulation.named_states import continuous_parts, distinct_names
 from cstormpy.simulation.palette import quiet
 
 
@@ -91,6 +93,8 @@ def compile_anew(bd: Any, **options: Any) -> str:
     remember_subsystems(inside)
     for block in bd.blocklist:
         block._bd.nstates = bd.nstates  # a block of a subsystem asks that whether a run has any
+    names = list(bd.statenames)
+    bd.statenames[:] = distinct_names((b, [names[k] for k in at]) for b, at in continuous_parts(bd))
     take_clocks(bd)
     bd.nblocks, bd.nwires = len(bd.blocklist), len(bd.wirelist)
     return printed.getvalue()
@@ -166,6 +170,8 @@ def _check_states(bd: Any, path: str = "") -> None:
         of_user = type(block).__module__.partition(".")[0] not in ("bdsim", "cstormpy")
         if block.blockclass != "continuous" or start is None or not of_user:
             continue
+        if block._state_names is not None:
+            given_names(block._state_names, f"{what}: snames", block.nstates)
         shape = as_floats(start, f"{what}: _x0, its initial state").shape
         if shape != (block.nstates,):
             raise DiagramError(

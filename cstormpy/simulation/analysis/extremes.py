@@ -24,6 +24,9 @@ def extreme_times(t: Array, columns: Array, events: Sequence[float]) -> Array:
     >>> t = np.linspace(0.0, 3.0, 31)
     >>> extreme_times(t, np.sin(t)[:, None], []).round(6)
     array([1.570796])
+    >>> t = np.insert(t, 15, np.nextafter(t[14], 2.0))  # where two clocks tick
+    >>> extreme_times(t, np.sin(t)[:, None], []).round(6)
+    array([1.570796])
     """
     borders = np.searchsorted(t, events, "left")
     cut = np.unique([0, len(t), *(np.flatnonzero(np.diff(t) <= 0.0) + 1), *borders, *(borders + 1)])
@@ -46,7 +49,11 @@ def _extremes_beside(t: Array, y: Array, k: int, cut: NDArray[np.int64]) -> Iter
         return
     low, high = t[max(k - 1, first)], t[min(k + 1, last)]
     span = float(t[last] - t[first])
-    level = np.polynomial.Polynomial.fit(t[at], y[at], last - first).deriv().roots()
+    apart = np.append(True, np.diff(t[at]) > _NEAR * span)  # not the ticks of two clocks, a rounding from each other
+    times, degree = t[at][apart], int(apart.sum()) - 1
+    if degree < 2:
+        return
+    level = np.polynomial.Polynomial.fit(times, y[at][apart], degree).deriv().roots()
     for root in level[np.abs(level.imag) < _NEAR * span].real if np.iscomplexobj(level) else level:
         if low < root < high and float(np.abs(root - t[at]).min()) > _NEAR * span:
             yield float(root)

@@ -37,10 +37,13 @@ _TURN = 0.5
 
 
 class _Watched:
-    """A block whose function may jump, and where its inputs and outputs stand among what is looked at."""
+    """A block whose function may jump, and where its inputs and outputs stand among what is looked at.
 
-    def __init__(self, block: Any, spans: list[tuple[int, tuple[int, ...]]], outputs: list[int]) -> None:
-        self.block, self.outputs = block, outputs
+    Of one that is `traced` no slope is a difference, which would take a jump for one.
+    """
+
+    def __init__(self, block: Any, spans: list[tuple[int, tuple[int, ...]]], outputs: list[int], traced: bool) -> None:
+        self.block, self.outputs, self.traced = block, outputs, traced
         sizes = [int(np.prod(shape)) for _, shape in spans]
         self.inputs = [k for (first, _), size in zip(spans, sizes, strict=True) for k in range(first, first + size)]
         self._shapes, self._cuts = [shape for _, shape in spans], np.cumsum(sizes)[:-1]
@@ -83,11 +86,15 @@ class JumpWatch:
         self._tuned = {id(b) for b in tuned}
         self._left: list[_Watched] = []
         for b, _, ins, *_ in diagram.order:
-            if b.nin and _may_jump(b) and not _switches_are_known(program, b, [owned[id(slot)] for slot in ins]):
+            if not (b.nin and _may_jump(b)):
+                continue
+            nodes = _nodes_of(program, b, [owned[id(slot)] for slot in ins])
+            traced = all(node.primitive.named for node in nodes)
+            if not traced or any(_jumps_unlocated(program, node) for node in nodes):
                 spans = [self._span(*program.columns[owned[id(slot)]]) for slot in ins]
                 outs = [self._span(*program.columns[id(b), port]) for port in range(b.nout)]
                 places = [k for first, shape in outs for k in range(first, first + int(np.prod(shape)))]
-                self._left.append(_Watched(b, spans, places))
+                self._left.append(_Watched(b, spans, places, traced))
 
     def _span(self, first: int, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
         begin = len(self.columns)
@@ -121,26 +128,23 @@ class JumpWatch:
         u, du, y, dy = values[:, w.inputs], tangents[..., w.inputs], values[:, w.outputs], tangents[..., w.outputs]
         least = _NONE * (1.0 + np.abs(y).max(axis=0, initial=0.0))
         moves = np.any(du != 0.0, axis=(1, 2)) | (id(w.block) in self._tuned)
-        for j in range(y.shape[1]):
+        for j in range(0 if w.traced else y.shape[1]):
             i, k = np.unravel_index(np.argmax(np.abs(dy[..., j])), dy.shape[:2])
             along = float(np.abs(du[i, k]).max())
             if along > 0.0:  # whether what was taken for the largest slope is one
                 side = MOVED * (float(np.abs(u).max()) or 1.0) / along * du[i, k]
-                if _jump(w, j, (t[i], u[i] - side), (t[i], u[i] + side), least[j]) is not None:
+                if _Way(w, (t[i], u[i] - side), (t[i], u[i] + side)).jump(j, least[j]) is not None:
                     return float(t[i])
         steps, ahead = self._ways(t, u, moves)
-        ways = [((t[i], u[i]), (t[i + 1], u[i + 1])) for i in steps] + ahead
+        ways = [_Way(w, (t[i], u[i]), (t[i + 1], u[i + 1]), (y[i], y[i + 1])) for i in steps]
+        ways += [_Way(w, begin, end) for begin, end in ahead]
         if not ways:
             return None
-        ends = [(y[i], y[i + 1]) for i in steps] + [(w.value(*begin), w.value(*end)) for begin, end in ahead]
-        middle = np.array([w.value(*_between(begin, end, 0.5)) for begin, end in ways])
-        halves = np.abs(np.array(ends) - middle[:, None])
+        halves = np.array([[np.abs(way.value(end) - way.value(0.5)) for end in (0.0, 1.0)] for way in ways])
         change = np.nan_to_num(halves.sum(axis=1))
         close = (halves.max(axis=1) > _UNEVEN * change) & (change > least)
         close[np.argmax(change, axis=0), np.arange(y.shape[1])] = True
-        found = [
-            _jump(w, int(j), ways[row][0], ways[row][1], least[j]) for row, j in zip(*np.nonzero(close), strict=True)
-        ]
+        found = [ways[row].jump(int(j), least[j]) for row, j in zip(*np.nonzero(close), strict=True)]
         return min((when for when in found if when is not None), default=None)
 
     @staticmethod
@@ -168,8 +172,8 @@ def _is_indifferent(node: Node) -> bool:
     return node.primitive is LARGER or (node.primitive in (EQUAL, UNEQUAL) and node.args[0] is node.args[1])
 
 
-def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether a block is traced, and a run with derivatives locates all that it jumps by."""
+def _nodes_of(program: Program, b: Any, given: Sequence[tuple[int, int]]) -> list[Node]:
+    """Return the nodes of a block: those between its inputs and its outputs."""
     out = program.routine.outputs["out"]
     columns = [program.columns[key] for key in given]
     made = [program.columns[id(b), port] for port in range(b.nout)]
@@ -177,21 +181,24 @@ def _switches_are_known(program: Program, b: Any, given: Sequence[tuple[int, int
         [x for first, shape in some for x in out[first : first + int(np.prod(shape))] if isinstance(x, Node)]
         for some in (columns, made)
     )
+    found: list[Node] = []
     seen, stack = {node.index for node in inputs}, outputs
     while stack:
         node = stack.pop()
-        if node.index in seen:
-            continue
-        seen.add(node.index)
-        primitive = node.primitive
-        unfound = primitive in _UNFOUND and node.args[0] is not node.args[1]  # nan is not itself
-        unfound = unfound or (may_jump(primitive) and node.index not in program.switched)
-        if not primitive.named or (unfound and _moves(node)):
-            return False
-        if primitive is DIV and _moves(node.args[1]):  # by what may pass zero
-            return False
-        stack += [a for a in node.args if isinstance(a, Node)]
-    return True
+        if node.index not in seen:
+            seen.add(node.index)
+            found.append(node)
+            stack += [a for a in node.args if isinstance(a, Node)]
+    return found
+
+
+def _jumps_unlocated(program: Program, node: Node) -> bool:
+    """Tell whether a node may jump where a run with derivatives does not locate it."""
+    primitive = node.primitive
+    unfound = primitive in _UNFOUND and node.args[0] is not node.args[1]  # nan is not itself
+    if unfound or (may_jump(primitive) and node.index not in program.switched):
+        return _moves(node)
+    return primitive is DIV and _moves(node.args[1])  # by what may pass zero
 
 
 def _moves(x: Any) -> bool:
@@ -203,25 +210,37 @@ def _between(begin: _Point, end: _Point, s: float) -> _Point:
     return begin[0] + s * (end[0] - begin[0]), begin[1] + s * (end[1] - begin[1])
 
 
-def _jump(w: _Watched, j: int, begin: _Point, end: _Point, least: float) -> float | None:
-    """Return when an output jumps on the straight way between two inputs, None where it does not."""
+class _Way:
+    """The straight way between two inputs of a block, and its outputs along it, each of which is asked once."""
 
-    def value(s: float) -> float:
-        return float(w.value(*_between(begin, end, s))[j])
+    def __init__(self, w: _Watched, begin: _Point, end: _Point, known: tuple[Array, Array] | None = None) -> None:
+        self._w, self._begin, self._end = w, begin, end
+        self._values = {} if known is None else dict(zip((0.0, 1.0), known, strict=True))
 
-    low, high, below, above, first, gap = 0.0, 1.0, value(0.0), value(1.0), 0.0, 0.0
-    for k in range(_HALVINGS):
-        s = 0.5 * (low + high)
-        middle = value(s)
-        if abs(middle - below) >= abs(above - middle):
-            high, above = s, middle
-        else:
-            low, below = s, middle
-        gap = abs(above - below)
-        first = gap if k == 0 else first
-        if gap <= least:
-            return None
-    return float(_between(begin, end, high)[0]) if gap > _LEFT * first else None
+    def value(self, s: float) -> Array:
+        """Return the outputs at a part of the way."""
+        if s not in self._values:
+            self._values[s] = self._w.value(*_between(self._begin, self._end, s))
+        return self._values[s]
+
+    def jump(self, j: int, least: float) -> float | None:
+        """Return when an output jumps, None where it does not.
+
+        Of two halves the one with more change is followed, whose part is a half at least: on a bend or slope it is
+        soon less than what a jump would leave, and stays so.
+        """
+        low, high, first, gap = 0.0, 1.0, 0.0, 0.0
+        for k in range(_HALVINGS):
+            s = 0.5 * (low + high)
+            below, middle, above = (float(self.value(at)[j]) for at in (low, s, high))
+            if abs(middle - below) >= abs(above - middle):
+                high, gap = s, abs(middle - below)
+            else:
+                low, gap = s, abs(above - middle)
+            first = gap if k == 0 else first
+            if gap <= max(least, _LEFT * first):
+                return None
+        return float(_between(self._begin, self._end, high)[0]) if gap > _LEFT * first else None  # not where it fails
 
 
 #: A source whose output changes by a smaller part of it where it declares a jump only bends there.

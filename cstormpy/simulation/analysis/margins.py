@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError, InvalidValue, ShapeError, shown
 from cstormpy.simulation.analysis.linear import SLOW, LinearModel, linearize
+from cstormpy.simulation.analysis.sampled import has_inputs
 from cstormpy.simulation.wiring import clocks_of
 
 Complex = NDArray[np.complex128]
@@ -94,7 +95,7 @@ class Margins:
 def margins(sim: Any, bd: Any, x: Any, at: Any, t: float, dt: float | None) -> Margins:
     """Return the margins of a diagram's loops; see `Simulation.margins`."""
     if dt is None and hasattr(bd, "clocklist"):
-        dt = max((clock.T for clock in clocks_of(bd)), default=None)
+        dt = max((clock.T for clock in clocks_of(bd) if has_inputs(clock)), default=None)
     cut = linearize(sim, bd, x, None, t=t, inputs=at, outputs=at, opened=at, dt=dt, cut=True)
     if dt is not None:
         whole = linearize(sim, bd, x, None, t=t, inputs=(), outputs=(), opened=(), dt=dt)

@@ -56,8 +56,9 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-        x : array (n,), dict, SavedState, result or path, optional
-            States; by the names of states or blocks those that are not as at the start of a run.
+        x : array (n,), dict, SavedState, result, path or OperatingPoint, optional
+            States; by the names of states or blocks those that are not as at the start of a run. An operating point
+            has the values of its signals too, which are the inputs unless others are named.
         u : array or dict, optional
             Values of inputs, one behind the other or by name. What switches, as a RELAY, and what is held at a bound
             goes by them; a CONTROLLER stays in the phase in which the diagram has it.
@@ -69,9 +70,10 @@ class Analysis:
             is a port to which nothing is wired, in a diagram that is not compiled yet, gets a CONSTANT of zeros,
             ``plant_tau_open``, which stays in the diagram.
         dt : float, optional
-            Period [s] of a sampled model, a whole number of the periods of all clocks: exact, with the states of the
-            sampled blocks among its own, and inputs that are held over a period. Outputs and rates are those after the
-            ticks at its beginning, as in a run.
+            Period [s] of a sampled model, a whole number of the periods of all clocks, but for clocks of blocks without
+            inputs, as NOISE, which else hold what they show: exact, with the states of the sampled blocks among its
+            own, and inputs that are held over a period. Outputs and rates are those after the ticks at its beginning,
+            as in a run.
 
         Returns
         -------
@@ -100,7 +102,9 @@ class Analysis:
         (array([[-4.]]), array([[4.]]), array([[1.]]))
         """
         from cstormpy.simulation.analysis.linear import linearize
+        from cstormpy.simulation.analysis.trimming import at_point
 
+        x, u, inputs = at_point(x, u, inputs)
         return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
 
     @by_one_thread
@@ -115,8 +119,8 @@ class Analysis:
         at : list
             Ports whose signals are cut, as `inputs` of `linearize`: ``["controller.tau"]``.
         dt : float, optional
-            Period [s] of loops with sampled blocks, the longest of their clocks' unless given. They are cut at what is
-            held from tick to tick, or is sampled there.
+            Period [s] of loops with sampled blocks, the longest of their clocks' unless given; a clock of noise alone
+            is none of these. They are cut at what is held from tick to tick, or is sampled there.
 
         Returns
         -------
@@ -280,8 +284,8 @@ class Analysis:
         Parameters
         ----------
         bd : BlockDiagram
-        x : array (n,), dict, SavedState, result or path, optional
-            Where the search begins.
+        x : array (n,), dict, SavedState, result, path or OperatingPoint, optional
+            Where the search begins; at an operating point it begins with its inputs too.
         t : float
             The time.
         inputs : list
@@ -297,7 +301,8 @@ class Analysis:
             other block takes, as an EFFORT's, any will do unless asked for; `left_out` has them, and the message those
             that are not zero.
         outputs : dict, optional
-            Values that ports are to have.
+            Values that ports are to have, or one number of a port, as ``"kin.position[2]"``. In lists, here and for
+            rates, None stands for what may be anything.
 
         Returns
         -------
@@ -322,8 +327,9 @@ class Analysis:
         >>> point.success, point.u.round(3)
         (True, array([12.263,  3.066]))
         """
-        from cstormpy.simulation.analysis.trimming import trim
+        from cstormpy.simulation.analysis.trimming import at_point, trim
 
+        x, u, _ = at_point(x, u, inputs)
         return trim(self, bd, x, t=t, inputs=inputs, u=u, hold=hold, rates=rates, outputs=outputs)
 
     @by_one_thread

@@ -142,7 +142,11 @@ _HALF_TURN = 1e-9
 
 
 def frequency_response(model: LinearModel, omega: Array) -> tuple[NDArray[np.complex128], Array]:
-    """Return the responses at frequencies, (k, r, m), and what the rounding of their terms makes of them."""
+    """Return the responses at frequencies, (k, r, m), and what the rounding of their terms makes of them.
+
+    An output that one input moves may seem to follow another by no more than the rounding of the rates, as the roll of
+    a plane the elevator: that of its largest response is the least that is told of the others.
+    """
     unit, rows, roundings = np.eye(len(model.A)), [], []
     for w in omega:
         try:
@@ -153,7 +157,9 @@ def frequency_response(model: LinearModel, omega: Array) -> tuple[NDArray[np.com
         rows.append(model.C @ states + model.D)
         roundings.append(np.abs(model.C) @ np.abs(states) + np.abs(model.D))
     shape = -1, len(model.C), model.B.shape[1]
-    return np.array(rows, dtype=complex).reshape(shape), _ROUNDINGS * np.array(roundings, dtype=float).reshape(shape)
+    found, terms = np.array(rows, dtype=complex).reshape(shape), np.array(roundings, dtype=float).reshape(shape)
+    largest = np.abs(found).max(axis=2, initial=0.0, keepdims=True)
+    return found, _ROUNDINGS * np.maximum(terms, largest)
 
 
 def phase(response: ArrayLike, lag: ArrayLike = 0.0) -> Array:

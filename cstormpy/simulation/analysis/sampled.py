@@ -44,6 +44,21 @@ class Period:
     z: Array
 
 
+def has_inputs(clock: Any) -> bool:
+    """Tell whether a block on a clock has inputs; the others are sources of noise and the like."""
+    return any(b.nin for b in clock.blocklist)
+
+
+def _divides(clock: Any, dt: float) -> bool:
+    count = round(dt / clock.T)
+    return count >= 1 and abs(count * clock.T - dt) <= _TOGETHER * dt
+
+
+def _ticking(clocks: list[Any], dt: float) -> list[Any]:
+    """Return the clocks that tick in a model of a period; sources whose clocks do not divide it hold what they show."""
+    return [clock for clock in clocks if has_inputs(clock) or _divides(clock, dt)]
+
+
 def ticks_within(clocks: list[Any], dt: float, what: str = "linearize: dt") -> list[tuple[float, list[Any]]]:
     """Return when clocks tick within a period, and which of them, in the order of time.
 
@@ -54,13 +69,12 @@ def ticks_within(clocks: list[Any], dt: float, what: str = "linearize: dt") -> l
     """
     found: list[tuple[float, Any]] = []
     for clock in clocks:
-        count = round(dt / clock.T)
-        if count < 1 or abs(count * clock.T - dt) > _TOGETHER * dt:
+        if not _divides(clock, dt):
             raise InvalidValue(
                 f"{what}: expected a whole number of the periods of all clocks, but {clock.name} ticks each "
                 f"{clock.T:g} s; got {dt:g} s"
             )
-        found += [((clock.offset % clock.T) + k * clock.T, clock) for k in range(count)]
+        found += [((clock.offset % clock.T) + k * clock.T, clock) for k in range(round(dt / clock.T))]
     groups: list[tuple[float, list[Any]]] = []
     for when, clock in sorted(found, key=lambda entry: entry[0]):
         if groups and when - groups[-1][0] <= _TOGETHER * dt:
@@ -77,7 +91,7 @@ def switch_as_sampled(diagram: Diagram, simstate: RunState, t: float, x: Array, 
         return
     before = [(runtime, runtime.state) for runtime in simstate.clock_states.values()]
     held = [(hold, hold.live, hold.values) for hold in diagram.holds.values()]
-    for _, clocks in ticks_within(diagram.bd.clocklist, dt):
+    for _, clocks in ticks_within(_ticking(diagram.bd.clocklist, dt), dt):
         diagram.sample(clocks, t, x)
         for clock, state in [(clock, diagram.next_state(clock, t)) for clock in clocks]:
             simstate.clock_states[clock].state = state
@@ -160,7 +174,9 @@ class _Ticking:
     def period(self, dt: float) -> Period:
         program, n, columns = self.model.program, self.n, self.model.columns
         size = n + self.nz
-        groups = ticks_within([clock for clock, _, _ in program.clocks], dt)
+        clocks = [clock for clock, _, _ in program.clocks]
+        ticking = _ticking(clocks, dt)
+        groups = ticks_within(ticking, dt)
         at_once = groups.pop(0)[1] if groups and groups[0][0] <= _TOGETHER * dt else []
         total, now = self._tick(at_once), 0.0
         out, rate, slopes, _ = self._slopes([])
@@ -169,7 +185,7 @@ class _Ticking:
             total = self._flow(when - now) @ self._with_inputs(total)
             total, now = self._tick(clocks) @ self._with_inputs(total), when
         total = self._flow(dt - now) @ self._with_inputs(total)
-        kept = self._kept(total, y)
+        kept = self._kept(total, y, [clock for clock in clocks if clock not in ticking])
         inner = total[np.ix_(kept, kept)]
         places = kept[kept >= n] - n
         values = self.model.z[places]
@@ -222,13 +238,16 @@ class _Ticking:
             raise DiagramError(f"linearize: {name} has no derivative at t = {self.t:.9g} where a clock ticks")
         return out, rate, dout[:, : n + nz + m], drate[:, : n + nz + m]
 
-    def _kept(self, total: Array, y: Array) -> NDArray[np.intp]:
+    def _kept(self, total: Array, y: Array, still: list[Any]) -> NDArray[np.intp]:
         """Return which of (x, z) are states: all but what is held and written anew before it is used.
 
-        A count, or a covariance, which a block has among its states is none either: it is what it is there.
+        A count, or a covariance, which a block has among its states is none either: it is what it is there; nor is what
+        blocks have whose clocks stand `still`.
         """
         program, n = self.model.program, self.n
         flags = {n + place for place in program.flags.values()}
+        for b, part in [*program.sampled, *program.held]:
+            flags.update(range(n + part.start, n + part.stop) if b._clock in still else ())
         for b, part in program.sampled:
             flags.update(range(n + part.start, n + part.stop)[getattr(b, "aside", slice(0))])
         held = {n + k for _, part in program.held for k in range(part.start, part.stop)}

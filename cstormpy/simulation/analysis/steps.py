@@ -168,10 +168,11 @@ class Steps:
     def _call(
         self, t: float, x: Array, rate: Array, dt: Array, dx: Array, dz: Array, dp: Array, dout: Array, drate: Array
     ) -> int:
-        at = self.clamped(t)
-        for j in range(len(dx)):
-            tangents = float(dt[j]), dx[j].copy(), dz[j], dp[j], self.dw[j], dout[j], drate[j]
-            status = int(self.function(at, x, *self._places, rate, *tangents))
+        at, along = self.clamped(t), np.ascontiguousarray(dx)
+        rows = [(a.ctypes.data, a.strides[0]) for a in (along, dz, dp, self.dw, dout, drate)]
+        given = x.ctypes.data, *self._places, rate.ctypes.data
+        for j, along_time in enumerate(dt.tolist()):
+            status = self.function(at, *given, along_time, *[first + j * step for first, step in rows])
             if status:
                 self.dw[:] = 0.0
                 return status

@@ -15,6 +15,7 @@ from cstormpy.arrays import Array
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import started
+from cstormpy.simulation.analysis.conditions import Conditions, asked_of_outputs, conditions_of
 from cstormpy.simulation.analysis.linear import captions_of, chosen_inputs
 from cstormpy.simulation.analysis.model import (
     Input,
@@ -22,14 +23,12 @@ from cstormpy.simulation.analysis.model import (
     checked,
     labels,
     make_model,
-    named_once,
     standing_in,
 )
 from cstormpy.simulation.analysis.ports import feed_open_inputs
 from cstormpy.simulation.analysis.sampled import deciding, switch_at
 from cstormpy.simulation.bdsim_blocks import handler_of
 from cstormpy.simulation.named_states import continuous_parts, numbers, state_places
-from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.wiring import describe
 
 #: Largest residual, as part of one plus the largest rate at the start, that counts as none; of a condition whose value
@@ -53,7 +52,7 @@ class OperatingPoint:
     Attributes
     ----------
     x : ndarray, (n,)
-        States: for ``sim.run(bd, start=point.x)`` and ``sim.linearize(bd, point.x, point.u, inputs=point.inputs)``.
+        States, as for ``sim.run(bd, start=point.x)``; ``sim.linearize(bd, point)`` takes states and signals.
     u : ndarray, (m,)
         Values of the signals that were chosen freely, one behind the other.
     states, inputs, names : tuple of str
@@ -87,6 +86,8 @@ class OperatingPoint:
     held: tuple[str, ...] = ()
     left_out: dict[str, float] = field(default_factory=dict)
     captions: Mapping[str, str] = field(default_factory=dict)
+    #: The values u by the ports in `inputs`.
+    given: dict[str, Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return states, signals and what remains; what rounding leaves of a zero is one."""
@@ -97,21 +98,6 @@ class OperatingPoint:
         return "\n".join([self.message, *lines])
 
 
-@dataclass
-class _Conditions:
-    """Rates and outputs with the values that they are to have."""
-
-    rates: NDArray[np.intp]
-    wanted: Array
-    outputs: Array
-    names: list[str]
-    left_out: list[int]
-
-    def remaining(self, found: Jacobians) -> Array:
-        """Return what remains of each."""
-        return np.concatenate([found.rate[self.rates] - self.wanted, found.y - self.outputs])
-
-
 class _Bounded:
     """States with limits, as INTEGRATOR's, that are to stay: within them, or at one that their rates point out of.
 
@@ -119,7 +105,7 @@ class _Bounded:
     them, and nothing where a state stays, and only there (Facchinei and Pang 2003, the natural map of 1.5.8).
     """
 
-    def __init__(self, bounds: Any, wanted: _Conditions) -> None:
+    def __init__(self, bounds: Any, wanted: Conditions) -> None:
         resting = wanted.rates[wanted.wanted == 0.0]
         chosen = [b for b in bounds if b.place in resting]
         self.places = np.array([b.place for b in chosen], dtype=np.intp)
@@ -175,17 +161,17 @@ def trim(
             )
         diagram.freeze()
         given, _ = chosen_inputs(bd, inputs, u, True, "trim")
-        watched = [s for name in outputs or {} for s in find_signals(bd, [name], "trim: outputs")]
+        watched, asked = asked_of_outputs(bd, outputs or {})
         begin, start = state, np.concatenate([*(i.value for i in given), np.zeros(0)])
         free = _free(bd, hold, start.size)
         _switched(diagram, simstate, given, t, begin, start)
         for attempt in range(_MOST_MODES):
-            model = make_model(diagram, given, named_once(watched, "trim: outputs"))
+            model = make_model(diagram, given, watched)
             if not (model.exact or attempt):
                 name, why = model.differenced[0]
                 notice(f"trim: by differences, as {name} cannot be translated: {why}")
             first = checked(model, model.jacobians(t, begin, start), t, begin, start, "trim")
-            wanted = _conditions(bd, rates or {}, watched, outputs or {}, idle_states(bd, first.A))
+            wanted = conditions_of(bd, rates or {}, asked, idle_states(bd, first.A))
             search = _Search(model, t, begin, start, free, wanted, _Bounded(diagram.bounds, wanted))
             found = search.solve()
             begin, start = found[: state.size], found[state.size :]
@@ -218,7 +204,21 @@ def trim(
             held=held,
             left_out=left_out,
             captions=captions_of(bd, (i.signal for i in given)),
+            given=dict(zip((i.signal.name for i in given), _parts(found[state.size :], given), strict=True)),
         )
+
+
+def at_point(x: Any, u: Any, inputs: Any) -> tuple[Any, Any, Any]:
+    """Return states, values of inputs and inputs: of an operating point its own, but for what is given besides."""
+    if not isinstance(x, OperatingPoint):
+        return x, u, inputs
+    named = not isinstance(inputs, (list, tuple)) or len(inputs) > 0
+    return x.x, x.given if u is None else u, inputs if named else list(x.inputs)
+
+
+def _parts(u: Array, given: list[Input]) -> list[Array]:
+    """Return values of inputs that stand one behind the other, of each its own."""
+    return np.split(u, np.cumsum([i.value.size for i in given])[:-1]) if given else []
 
 
 def _switched(diagram: Any, simstate: Any, given: list[Input], t: float, x: Array, u: Array) -> list[Any]:
@@ -226,8 +226,7 @@ def _switched(diagram: Any, simstate: Any, given: list[Input], t: float, x: Arra
     detectors = deciding(simstate)
     if not detectors:
         return []
-    ends = np.cumsum([i.value.size for i in given])[:-1]
-    inputs = [replace(i, value=value) for i, value in zip(given, np.split(u, ends), strict=True)] if given else []
+    inputs = [replace(i, value=value) for i, value in zip(given, _parts(u, given), strict=True)]
     with standing_in(diagram, inputs, t, x) if inputs else contextlib.nullcontext():
         return switch_at(detectors, diagram, t, x)
 
@@ -277,31 +276,6 @@ def _told(left: dict[str, float]) -> str:
     return ", ".join(f"{name} = {left[name]:.3g}" for name in largest)
 
 
-def _conditions(
-    bd: Any, rates: Mapping[Any, Any], watched: list[Any], outputs: Mapping[Any, Any], idle: list[int]
-) -> _Conditions:
-    n = len(bd.statenames)
-    kept, values = np.ones(n, dtype=bool), np.zeros(n)
-    kept[idle] = False
-    left_out = set(idle)
-    for name, value in rates.items():
-        at = state_places(bd, name, "trim: rates")
-        left_out -= set(at)
-        if value is None:
-            kept[at] = False
-        else:
-            kept[at], values[at] = True, numbers(value, len(at), f"trim: rates[{name!r}]")
-    flat = []
-    for name, value in outputs.items():
-        size = sum(np.size(s.slot.value) for s in find_signals(bd, [name]))
-        flat.append(numbers(value, size, f"trim: outputs[{name!r}]"))
-    names = [f"rate of {name}" for name, keep in zip(bd.statenames, kept, strict=True) if keep]
-    names += [name for s in watched for name in labels(s)]
-    return _Conditions(
-        np.flatnonzero(kept), values[kept], np.concatenate([*flat, np.zeros(0)]), names, sorted(left_out)
-    )
-
-
 def idle_states(bd: Any, slopes: Array) -> list[int]:
     """Return the states that only add up, as that of an EFFORT: no other block but sinks looks at them, and no rate.
 
@@ -338,7 +312,7 @@ class _Search:
         state: Array,
         start: Array,
         free: NDArray[np.bool_],
-        wanted: _Conditions,
+        wanted: Conditions,
         bounded: _Bounded,
     ) -> None:
         self.model, self.t, self.n, self.wanted, self.bounded = model, t, state.size, wanted, bounded
@@ -399,7 +373,8 @@ class _Search:
 
     def _slope(self, v: Array) -> Array:
         j = self.look(v)
-        return np.vstack([np.hstack([j.A, j.B])[self.wanted.rates], np.hstack([j.C, j.D])]) / self.sizes[:, None]
+        rates, outputs = np.hstack([j.A, j.B])[self.wanted.rates], np.hstack([j.C, j.D])[self.wanted.places]
+        return np.vstack([rates, outputs]) / self.sizes[:, None]
 
     def _residual(self, v: Array, moving: NDArray[np.intp]) -> Array:
         """Return what remains, not a number where a block has no value or slope: shorter steps are tried then."""
@@ -444,7 +419,7 @@ class _Search:
         return point, done
 
 
-def _settled(look: Any, begin: Array, wanted: _Conditions, bounded: _Bounded, limits: Array) -> Array:
+def _settled(look: Any, begin: Array, wanted: Conditions, bounded: _Bounded, limits: Array) -> Array:
     """Return where the diagram comes to rest by implicit steps that grow as its rates fall, or the beginning.
 
     A search for the least residual may end where a speed, which is a rate itself, makes up for an acceleration.

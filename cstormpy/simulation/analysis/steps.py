@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.kernels.event_location import crossed
-from cstormpy.simulation.compiled.program import Program
+from cstormpy.simulation.compiled.program import Program, beginning_of
 from cstormpy.simulation.compiled.slices import parts_of_clocks, tables_of
 from cstormpy.simulation.events import Event
 from cstormpy.simulation.recording import Signal
@@ -76,7 +76,7 @@ class Steps:
         self._point: tuple[float | bytes, ...] = ()
         self._signals, self._told = self.out, set[int]()
         #: Where the arrays stand that are the same in all calls.
-        self._places = [a.ctypes.data for a in (self.z, program.p, program.n, self.w, self.out)]
+        self._places = [beginning_of(a) for a in (self.z, program.p, program.n, self.w, self.out)]
 
     def clamped(self, t: float) -> float:
         """Return the time that the blocks are given."""
@@ -169,8 +169,8 @@ class Steps:
         self, t: float, x: Array, rate: Array, dt: Array, dx: Array, dz: Array, dp: Array, dout: Array, drate: Array
     ) -> int:
         at, along = self.clamped(t), np.ascontiguousarray(dx)
-        rows = [(a.ctypes.data, a.strides[0]) for a in (along, dz, dp, self.dw, dout, drate)]
-        given = x.ctypes.data, *self._places, rate.ctypes.data
+        rows = [(beginning_of(a), a.strides[0]) for a in (along, dz, dp, self.dw, dout, drate)]
+        given = beginning_of(x), *self._places, beginning_of(rate)
         for j, along_time in enumerate(dt.tolist()):
             status = self.function(at, *given, along_time, *[first + j * step for first, step in rows])
             if status:

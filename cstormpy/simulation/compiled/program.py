@@ -313,6 +313,11 @@ class Program:
             return cls._machines[digest]
 
 
+def beginning_of(array: Any) -> int:
+    """Return where an array that is contiguous, and may be written, begins in memory."""
+    return ctypes.addressof(_BEGINNING.from_buffer(array))
+
+
 class MachineFunction:
     """A routine of machine code that Python calls, and that steps call by its address.
 
@@ -332,7 +337,7 @@ class MachineFunction:
 
     def __call__(self, *arguments: Any) -> int:
         """Return its status; arrays that stay where they are may be given by their addresses."""
-        given = [a if isinstance(a, (float, int)) else ctypes.addressof(_BEGINNING.from_buffer(a)) for a in arguments]
+        given = [a if isinstance(a, (float, int)) else beginning_of(a) for a in arguments]
         return int(self._function(*given))
 
     def bound(self, *arrays: NDArray[Any]) -> Callable[[float], int]:

@@ -98,6 +98,32 @@ def test_few_collocation_phases_are_not_enough():
     assert refined.feasible and refined.cost > coarse.cost
 
 
+def test_new_segments_are_looked_at():
+    """Samples were added at peaks alone: in a segment without one the force was 1e5 N, at the shortest of durations.
+
+    With 200 intervals, multiple shooting of the same cart and pole takes 1.2053 s.
+    """
+    ends = {"start": [0, -UP], "end": [0, UP], "limits": {"torque": 20.0}}
+    fast = Problem(
+        library.cart_pole(), duration=(0.5, 2, 4), objective=Time(), points=24, transcription="inverse", **ends
+    )
+    solution = fast.solve(progress=False)
+    assert solution.duration == pytest.approx(1.2053, rel=5e-3)
+    assert solution.violation < 0.03
+    assert solution.feasible or solution.reason.endswith("refined further it was missed by more")
+
+
+def test_a_guess_that_is_feasible_is_better_than_what_is_not():
+    """Samples at the ends alone let a search go across the wall that its guess keeps from; it was answered."""
+    wall = Constraint(lambda at: at.q[:, 0], lower=-UP - 0.05, name="wall")
+    problem = arm(start=[-UP, 0.0], end=[UP, 0.0], duration=2.0, constraints=[wall], samples=2)
+    solution = problem.solve(refine=False, progress=False)
+    assert solution.feasible and not solution.converged and solution.iterations > 5
+    assert solution.reason.startswith("this is the guess; what was found is infeasible: wall is missed by ")
+    np.testing.assert_array_equal(solution.x, problem.first_guess())
+    assert problem.solve(progress=False).converged
+
+
 # ---------------------------------------------------------------- obstacles and limits
 
 

@@ -63,8 +63,8 @@ UNRESOLVED, NOTHING = 0.05, 1e-6
 """A cost that differs by more than the first part from that with finer integrals is none of the motion; below the
 second part of its size at the guess it is zero."""
 
-MOST_ROUNDS = 10
-"""Most refinements of a start."""
+MOST_ROUNDS, MOST_WORSE = 10, 3
+"""Most refinements of a start, and most in a row after which the constraints were missed by more than before."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,14 @@ class Outcome:
         """True where it came to its own end."""
         return self.reason not in (INTERRUPTED, STOPPED)
 
+    def take_counts(self, other: Outcome) -> None:
+        """Take what another one of the same start has counted, and what it has seen."""
+        for name in ("iterations", "evaluations", "not_finite", "history"):
+            setattr(self, name, getattr(other, name))
+
     def measure(self, problem: Problem) -> Residuals:
-        """Set what follows from the residuals, and return them."""
+        """Set what follows from the residuals in its problem, and return them."""
+        self.problem = problem
         found = residuals(problem, self.x)
         self.violation, self.excess = found.worst, found.excess
         return found
@@ -218,28 +224,48 @@ class Orders:
 def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcome:
     """Run a solver from x0, refine, and return the best; a function of the module, for other processes."""
     begin, asked = time.perf_counter(), problem
-    best = _Run(problem, x0, start, orders, begin).outcome
-    found = best.measure(problem)
+    best = last = _Run(problem, x0, start, orders, begin).outcome
+    found, worse = last.measure(problem), 0
     refine = orders.accuracy.refine and orders.final
     for _ in range(MOST_ROUNDS if refine else 0):
-        if best.feasible or not best.ended or not best.is_kept:
+        if last.feasible or not last.ended or not last.is_kept or worse == MOST_WORSE:
             break
         changes = refinement(problem, found, orders.accuracy.feasibility)
         if not changes:
             break
         finer = problem.replace(**changes)
         try:
-            run = _Run(finer, carried(problem, best.x, finer), start, orders, begin, best)
+            run = _Run(finer, carried(problem, last.x, finer), start, orders, begin, last)
         except NonFinite as error:  # between the samples; what was found so far says by how much
             best.reason = str(error)
             break
-        problem, best = finer, run.outcome
-        best.changes = {**best.changes, **changes}
-        found = best.measure(problem)
-    best.problem = problem
+        problem, last = finer, run.outcome
+        last.changes = {**last.changes, **changes}
+        found = last.measure(problem)
+        best, worse = (last, 0) if last.rank <= best.rank else (best, worse + 1)
+    if best is not last:
+        best.take_counts(last)
+        best.reason = f"{best.reason}; refined further it was missed by more" if last.ended else last.reason
     _judge(asked, best, x0)
+    if not best.feasible and orders.final:
+        best = _guess_if_feasible(asked, x0, best)
     best.seconds = time.perf_counter() - begin
     return best
+
+
+def _guess_if_feasible(asked: Problem, x0: Array, found: Outcome) -> Outcome:
+    """Return the guess where it is feasible and what the search found is not, else that."""
+    programme = asked.programme(x0)
+    guess = _at(programme, np.clip(x0, programme.low, programme.high), found)
+    if not guess.is_kept:
+        return found
+    guess.measure(asked)
+    if not guess.feasible:
+        return found
+    guess.take_counts(found)
+    guess.solver, guess.chosen = found.solver, found.chosen
+    guess.reason = f"this is the guess; what was found is {found.reason}" if found.ended else found.reason
+    return guess
 
 
 class _Run:
@@ -254,8 +280,8 @@ class _Run:
         feasibility = orders.accuracy.feasibility
         self.outcome = Outcome(start, x, np.inf, np.inf, False, STOPPED, feasibility=feasibility)
         if before is not None:
-            for name in ("iterations", "evaluations", "not_finite", "history", "changes"):
-                setattr(self.outcome, name, getattr(before, name))
+            self.outcome.take_counts(before)
+            self.outcome.changes = before.changes
         self.scaled = problem.scaled(self.programme)
         self.outcome.solver, self.outcome.chosen = orders.solver_for(problem, self.programme)
         self.solver = self.outcome.solver
@@ -365,7 +391,7 @@ def refinement(problem: Problem, found: Residuals, tolerance: float) -> dict[str
     """Return the options that change, for residuals beyond the tolerance; none where nothing helps."""
     changes = _knots(problem, found.equations, tolerance)
     if problem.inverse:
-        changes.update(_samples(problem, found.peaks, tolerance))
+        changes.update(_samples(problem, found.peaks, tolerance, changes.get("knots", problem.knots)))
         return changes
     exceeded = (found.peaks[:, 1] > tolerance).any() or found.exceeds(INTEGRATION, tolerance)
     have = len(problem.transcription.phases) - 1
@@ -376,13 +402,25 @@ def refinement(problem: Problem, found: Residuals, tolerance: float) -> dict[str
     return changes
 
 
-def _samples(problem: Problem, peaks: Array, tolerance: float) -> dict[str, Any]:
+def _samples(problem: Problem, peaks: Array, tolerance: float, knots: Array) -> dict[str, Any]:
+    """Return the samples with those where limits are exceeded, and those that new segments need.
+
+    A segment that none stands in could exceed a limit by any amount, unseen by the solver.
+    """
     t = problem.transcription
-    have, new = t.phases[t.grid], peaks[peaks[:, 1] > MARGIN * tolerance, 0]
-    new = np.array([phase for phase in np.unique(new) if np.abs(have - phase).min() > CLOSE])
-    if not len(new) or not (peaks[:, 1] > tolerance).any():
-        return {}
-    return {"samples": np.union1d(have, new)}
+    have = t.phases[t.grid]
+    exceeded = peaks[:, 1] > MARGIN * tolerance if (peaks[:, 1] > tolerance).any() else np.zeros(len(peaks), bool)
+    new = np.union1d(peaks[exceeded, 0], _in_new_segments(problem.knots, knots))
+    new = np.array([phase for phase in new if np.abs(have - phase).min() > CLOSE])
+    return {"samples": np.union1d(have, new)} if len(new) else {}
+
+
+def _in_new_segments(before: Array, after: Array) -> Array:
+    """Return the knots that are new, and the middles of the segments between them."""
+    breaks = np.unique(after)
+    new = ~np.isin(breaks, before)
+    beside = new[1:] | new[:-1]
+    return np.concatenate([breaks[new], 0.5 * (breaks[1:] + breaks[:-1])[beside]])
 
 
 def _knots(problem: Problem, equations: Array, tolerance: float) -> dict[str, Any]:

@@ -178,6 +178,25 @@ def test_an_equation_at_all_times_is_met_by_more_knots():
     assert np.abs(tip(mech, dense(solution).q)[:, 0] - x0).max() <= 1e-3 * 1.0
 
 
+@pytest.mark.parametrize("solver", ["slsqp", "gauss-newton"])
+def test_an_equation_that_the_start_keeps_is_none(solver):
+    """By the rounding of its differences it depended on the motion there, and both solvers ended where they began."""
+    mech, posture = library.arm7(), np.array([0, 0.6, 0, 1.2, 0, 0.6, 0])
+    pose = mech.forward_kinematics(posture)[-1]
+    upright = pose[:3, :3].T @ [0.0, 0.0, 1.0]
+
+    def tilt(at):
+        return (at.mech.forward_kinematics(at.q)[:, -1, :3, :3] @ upright)[:, :2]
+
+    constraints = [Constraint(tilt, lower=0, upper=0, name="cup")]
+    constraints.append(Position("link7", target=pose[:3, 3] + [-0.1, 0.2, 0.1]))
+    options = {"start": posture, "duration": 1.5, "objective": Effort(), "points": 8, "limits": None}
+    carried = Problem(mech, constraints=constraints, **options)
+    solution = carried.solve(solver=solver, feasibility=5e-3, iterations=60, progress=False)
+    assert solution.iterations > 30 and solution.cost < 400, solution.reason  # of the guess, which stays, it is 1413
+    assert np.abs(tilt(dense(solution, 2001))).max() < 0.1
+
+
 @pytest.mark.slow
 def test_starts_are_ranked_by_what_they_are_at_any_time():
     """Without refinement a start that cuts the disc deeper costs less; it does not win."""

@@ -64,7 +64,7 @@ UNRESOLVED, NOTHING = 0.05, 1e-6
 second part of its size at the guess it is zero."""
 
 MOST_ROUNDS, MOST_WORSE = 10, 3
-"""Most refinements of a start, and most in a row after which the constraints were missed by more than before."""
+"""Most refinements of a start, and most by more knots after which constraints were missed by no less than at best."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcom
         problem, last = finer, run.outcome
         last.changes = {**last.changes, **changes}
         found = last.measure(problem)
-        best, worse = (last, 0) if last.rank <= best.rank else (best, worse + 1)
+        best, worse = (last, 0) if last.rank <= best.rank else (best, worse + ("knots" in changes))
     if best is not last:
         best.take_counts(last)
         best.reason = f"{best.reason}; refined further it was missed by more" if last.ended else last.reason

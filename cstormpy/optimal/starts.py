@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -224,7 +224,7 @@ class Orders:
 def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcome:
     """Run a solver from x0, refine, and return the best; a function of the module, for other processes."""
     begin, asked = time.perf_counter(), problem
-    best = last = _Run(problem, x0, start, orders, begin).outcome
+    best = last = _solved(problem, x0, start, orders, begin)
     found, worse = last.measure(problem), 0
     refine = orders.accuracy.refine and orders.final
     for _ in range(MOST_ROUNDS if refine else 0):
@@ -235,11 +235,11 @@ def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcom
             break
         finer = problem.replace(**changes)
         try:
-            run = _Run(finer, carried(problem, last.x, finer), start, orders, begin, last)
+            run = _solved(finer, carried(problem, last.x, finer), start, orders, begin, last)
         except NonFinite as error:  # between the samples; what was found so far says by how much
             best.reason = str(error)
             break
-        problem, last = finer, run.outcome
+        problem, last = finer, run
         last.changes = {**last.changes, **changes}
         found = last.measure(problem)
         best, worse = (last, 0) if last.rank <= best.rank else (best, worse + ("knots" in changes))
@@ -251,6 +251,19 @@ def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcom
         best = _guess_if_feasible(asked, x0, best)
     best.seconds = time.perf_counter() - begin
     return best
+
+
+def _solved(
+    problem: Problem, x0: Array, start: int, orders: Orders, begin: float, before: Outcome | None = None
+) -> Outcome:
+    """Return what a solver finds; where Gauss-Newton was chosen and is stuck, SLSQP goes on if it can."""
+    found = _Run(problem, x0, start, orders, begin, before).outcome
+    chosen = orders.solver == "auto" and found.solver == "gauss-newton"
+    if not (chosen and found.reason.startswith(STUCK)) or problem.transcription.size > MANY_VARIABLES:
+        return found
+    second = _Run(problem, found.x, start, replace(orders, solver="slsqp"), begin, found).outcome
+    second.chosen = f"gauss-newton ended with: {found.reason}"
+    return second
 
 
 def _guess_if_feasible(asked: Problem, x0: Array, found: Outcome) -> Outcome:

@@ -303,6 +303,10 @@ def _curve(given: Any, duration: float | None, degree: int) -> BSpline:
     elif isinstance(given, (str, os.PathLike)):
         made = _load(given)
     else:
+        if not (np.iterable(given) or _shape(given)):
+            raise InvalidType(
+                f"curve: expected a BSpline, as solution.motion, control points or a file's path, got {shown(given)}"
+            )
         if duration is None:
             raise InvalidValue("duration: control points need one; give the time that the motion takes")
         points = [[p] for p in given] if _shape(given)[1:] == () and np.iterable(given) else given

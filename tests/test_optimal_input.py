@@ -343,6 +343,12 @@ def test_a_duration_at_its_bound_is_told(bounds, words):
     assert ("allowed" in str(solution)) == (bounds[1] == 1.0)
 
 
+def test_a_solution_for_its_motion_is_told_of_it():
+    solution = arm().solve(progress=False)
+    with pytest.raises(InvalidType, match=r"guess: expected a BSpline, as solution.motion, or .*, got a Solution$"):
+        arm(guess=solution).first_guess()
+
+
 def test_a_file_of_a_solution_says_how_it_is_loaded(tmp_path):
     arm().solve(progress=False).save(tmp_path / "reach.json")
     with pytest.raises(FileFormatError, match=r"is a solution; load it with optimal.Solution.load\(path, problem\)$"):

@@ -255,6 +255,9 @@ def test_one_place_asked_twice_points_to_the_solver_that_takes_it():
     )
     assert problem.solve(solver="slsqp").reason.endswith("depend on one another; solver='gauss-newton' takes such")
     assert problem.solve(solver="gauss-newton").converged
+    chosen = problem.solve()  # had to be asked for
+    assert chosen.converged and chosen.solver == "gauss-newton"
+    assert "solver           gauss-newton: slsqp ended with: the equations depend on one another\n" in str(chosen)
 
 
 def test_limits_that_can_not_be_kept_are_told_with_how_much():

@@ -130,7 +130,7 @@ def read_guess(guess: Any, problem: Problem) -> Array | None:
     m, n = len(problem.knots) - problem.degree - 1, problem.setup.width
     if isinstance(guess, BSpline):
         return followed(_with_torques(guess, problem), problem, m)
-    if isinstance(guess, str) or not np.iterable(guess):
+    if isinstance(guess, str) or not hasattr(guess, "__iter__"):
         raise InvalidType(f"guess: expected a BSpline, as solution.motion, or control points, got {shown(guess)}")
     points = finite_array(guess, "guess", (m, n), "control points of the joints on splines")
     knots = problem.options.knots

@@ -25,7 +25,7 @@ from cstormpy.optimal.problem_arguments import fitting_steps, held_by_the_box
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import FEASIBILITY, INTEGRATION, Excess, Residuals, residuals
 from cstormpy.optimal.samples import Array
-from cstormpy.optimal.slsqp import solve_slsqp
+from cstormpy.optimal.slsqp import DEPENDENT, solve_slsqp
 from cstormpy.optimal.stages import carried
 
 if TYPE_CHECKING:
@@ -256,13 +256,17 @@ def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcom
 def _solved(
     problem: Problem, x0: Array, start: int, orders: Orders, begin: float, before: Outcome | None = None
 ) -> Outcome:
-    """Return what a solver finds; where Gauss-Newton was chosen and is stuck, SLSQP goes on if it can."""
+    """Return what a solver finds; where it was chosen for the problem and is stuck, the other one goes on if it can."""
     found = _Run(problem, x0, start, orders, begin, before).outcome
-    chosen = orders.solver == "auto" and found.solver == "gauss-newton"
-    if not (chosen and found.reason.startswith(STUCK)) or problem.transcription.size > MANY_VARIABLES:
+    other = ""
+    if found.solver == "gauss-newton" and found.reason.startswith(STUCK) and found.x.size <= MANY_VARIABLES:
+        other = "slsqp"
+    elif found.solver == "slsqp" and found.reason == DEPENDENT:
+        other = "gauss-newton"
+    if orders.solver != "auto" or not other:
         return found
-    second = _Run(problem, found.x, start, replace(orders, solver="slsqp"), begin, found).outcome
-    second.chosen = f"gauss-newton ended with: {found.reason}"
+    second = _Run(problem, found.x, start, replace(orders, solver=other), begin, found).outcome
+    second.chosen = f"{found.solver} ended with: {found.reason.partition(';')[0]}"
     return second
 
 

@@ -394,8 +394,14 @@ class Problem(metaclass=ArgumentNames):
         return shooting_of(self.setup, 2 * (len(self.transcription.phases) - 1))
 
     def dense_cost(self, x: Array) -> float:
-        """Return the cost of variables with integrals from ten times as many samples, or from twice as many steps."""
-        return Programme(self._denser, self.objective, (), *self.bounds, x).cost(x)
+        """Return the cost of variables with integrals from ten times as many samples, or from twice as many steps.
+
+        It is NaN where a term is not finite at one of them.
+        """
+        try:
+            return Programme(self._denser, self.objective, (), *self.bounds, x).cost(x)
+        except NonFinite:
+            return float("nan")
 
     @cached_property
     def _denser(self) -> Transcription:

@@ -47,6 +47,13 @@ def test_a_cost_that_is_no_number_between_its_nodes_is_told():
     assert solution.reason.startswith("the integrals of the cost are too coarse: ") and np.isnan(solution.dense_cost)
 
 
+def test_a_cost_without_a_minimum_is_told():
+    """It was -3e47, "a singular matrix in the quadratic subproblem"."""
+    for solver in ("slsqp", "gauss-newton"):
+        solution = arm(objective=-Effort()).solve(solver=solver, progress=False)
+        assert not solution.converged and "the cost falls without end, to -" in solution.reason
+
+
 def test_energy_that_is_given_back_says_nothing_of_the_motion():
     """The nodes of its integral did, and -3e8 was "converged"; whether a search gets there hangs on the last digits."""
     energy = EnergySpent(recover=1.0) + 1e-3 * Effort()

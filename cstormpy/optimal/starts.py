@@ -63,6 +63,9 @@ UNRESOLVED, NOTHING = 0.05, 1e-6
 """A cost that differs by more than the first part from that with finer integrals is none of the motion; below the
 second part of its size at the guess it is zero."""
 
+ENDLESS = 1e9
+"""A cost that is below zero by so many of its sizes at the guess has no minimum."""
+
 MOST_ROUNDS, MOST_WORSE = 10, 3
 """Most refinements of a start, and most by more knots after which constraints were missed by no less than at best."""
 
@@ -370,6 +373,9 @@ def _judge(asked: Problem, best: Outcome, x0: Array) -> None:
             best.converged, best.reason = False, f"{wrong}{HINT}"
         elif best.reason.startswith(STUCK):
             best.reason += HINT
+    if best.cost < -ENDLESS * asked.scaled(asked.programme(x0)).cost_size:
+        best.converged = False
+        best.reason = f"the cost falls without end, to {best.cost:.3g}; give limits, or no term a negative weight"
     if best.feasible and best.problem is not None:
         dense, size = best.problem.dense_cost(best.x), best.problem.scaled(best.problem.programme(best.x)).cost_size
         if not abs(dense - best.cost) <= UNRESOLVED * max(abs(dense), abs(best.cost), NOTHING * size):

@@ -11,7 +11,7 @@ import numpy as np
 from bdsim.components import SourceBlock
 from numpy.typing import ArrayLike
 
-from cstormpy.arguments import one_of, positive, whole_number
+from cstormpy.arguments import one_of, positive
 from cstormpy.arrays import Array, real_number
 from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
@@ -23,7 +23,6 @@ from cstormpy.errors import (
     ShapeError,
     UnknownName,
     shown,
-    unknown_name,
 )
 from cstormpy.graph.choices import choose
 from cstormpy.graph.nodes import where
@@ -97,7 +96,7 @@ class SplineTrajectory(bases.Ported, SourceBlock):
         :type blockargs: dict
         """
         made = _curve(curve, duration, degree)
-        made = made if joints is None else _columns(made, joints)
+        made = made if joints is None else made.select(ports.listed_joints(joints))
         begin = made.t0 if start is None else real_number(start, "start")
         pace, outside = positive(speed, "speed"), one_of(ends, "ends", playback.ENDS)
         _check_span(begin, made.duration / pace)
@@ -304,6 +303,10 @@ def _curve(given: Any, duration: float | None, degree: int) -> BSpline:
     elif isinstance(given, (str, os.PathLike)):
         made = _load(given)
     else:
+        if not (np.iterable(given) or _shape(given)):
+            raise InvalidType(
+                f"curve: expected a BSpline, as solution.motion, control points or a file's path, got {shown(given)}"
+            )
         if duration is None:
             raise InvalidValue("duration: control points need one; give the time that the motion takes")
         points = [[p] for p in given] if _shape(given)[1:] == () and np.iterable(given) else given
@@ -324,28 +327,6 @@ def _load(path: str | os.PathLike[str]) -> BSpline:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InvalidValue(f"curve: the file {os.fsdecode(path)!r} cannot be read: {reason}") from error
-
-
-def _columns(curve: BSpline, joints: Any) -> BSpline:
-    """Return the curve of some joints, given by name or index."""
-    names = curve.names or tuple(f"{k}" for k in range(curve.n))
-    columns = []
-    for joint in ports.listed_joints(joints):
-        if isinstance(joint, str):
-            if curve.names is None:
-                raise UnknownName(
-                    f"joint {shown(joint)} does not exist, as the curve names none: joints=[0, 1] takes these, or "
-                    "names=[...] where it is made"
-                )
-            if joint not in names:
-                raise unknown_name("joint", joint, curve.names)
-            columns.append(names.index(joint))
-        else:
-            columns.append(whole_number(joint, "joints", 0, curve.n - 1))
-    if len(set(columns)) < len(columns):
-        raise InvalidValue("joints: one is named twice")
-    chosen = None if curve.names is None else [names[k] for k in columns]
-    return curve.replace(control_points=curve.control_points[:, columns], names=chosen)
 
 
 def _kinks(curve: BSpline) -> list[float]:

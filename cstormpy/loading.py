@@ -55,6 +55,8 @@ def _json(path: Path) -> Any:
     except FileFormatError as error:
         raise FileFormatError(f"{path}: {error}") from None
     said = content.get("format") if isinstance(content, dict) else None
+    if isinstance(content, dict) and {"made_by", "solutions"} <= set(content):
+        raise FileFormatError(f"{path}: is a solution; load it with optimal.Solution.load(path, problem)")
     loader = _FORMATS.get(" ".join(said.split()[:2])) if isinstance(said, str) else None
     if loader is None:
         kinds = ", ".join(repr(kind) for kind in _FORMATS)

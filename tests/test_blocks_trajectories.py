@@ -195,6 +195,11 @@ def test_the_end_of_the_run_may_be_that_of_the_motion():
         ({"duration": -1.0}, InvalidValue, "duration"),
         ({"curve": POINTS, "duration": 1.0, "degree": 9}, InvalidValue, "."),
         ({"curve": POINTS, "duration": 1.0, "degree": 1.5}, InvalidType, "degree"),
+        (
+            {"curve": print},
+            InvalidType,
+            "curve: expected a BSpline, as solution.motion, control points or a file's path",
+        ),
         ({"joints": ["elbow"]}, UnknownName, "elbow"),
         (
             {"curve": POINTS, "duration": 1.0, "joints": ["hip"]},

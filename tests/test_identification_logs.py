@@ -167,3 +167,19 @@ def test_angles_that_jump_by_a_turn_are_told(wraps, steps, caplog):
     row = 1 + int(np.argmax(np.abs(np.diff(log["q"][:, 0])) > np.pi))
     says = f"data, q: joint 'joint1' jumps by a turn in row {row}; give angles that go on, by np.unwrap(q, axis=0)"
     assert any(says in told for told in caplog.messages) == wraps
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.3])
+@pytest.mark.filterwarnings("error")
+def test_a_joint_at_rest_says_nothing_of_the_noise_of_the_others(angle):
+    """Each spline leaves nothing of it, so that the most control points were taken: 0 and 1.16 kg were found."""
+    arm, t = cs.library.planar_2r(), np.linspace(0.0, 4.0, 1601)
+    swing = [1.2 * np.sin(1.3 * t) + 0.5 * np.sin(3.1 * t)]
+    swing.append(1.56 * np.cos(1.3 * t) + 1.55 * np.cos(3.1 * t))
+    swing.append(-2.028 * np.sin(1.3 * t) - 4.805 * np.sin(3.1 * t))
+    q, qd, qdd = (np.column_stack([each, np.zeros(len(t))]) for each in swing)
+    q[:, 1] = angle
+    tau = arm.inverse_dynamics(q, qd, qdd)
+    q[:, 0] += 1e-3 * np.random.default_rng(0).normal(size=len(t))
+    found = cs.identify(arm.with_parameters({"upper_arm.mass": 2.0}), {"t": t, "q": q, "tau": tau}, ["upper_arm.mass"])
+    assert found.mechanism.link("upper_arm").mass == pytest.approx(1.25, rel=5e-3)

@@ -98,6 +98,32 @@ def test_few_collocation_phases_are_not_enough():
     assert refined.feasible and refined.cost > coarse.cost
 
 
+def test_new_segments_are_looked_at():
+    """Samples were added at peaks alone: in a segment without one the force was 1e5 N, at the shortest of durations.
+
+    With 200 intervals, multiple shooting of the same cart and pole takes 1.2053 s.
+    """
+    ends = {"start": [0, -UP], "end": [0, UP], "limits": {"torque": 20.0}}
+    fast = Problem(
+        library.cart_pole(), duration=(0.5, 2, 4), objective=Time(), points=24, transcription="inverse", **ends
+    )
+    solution = fast.solve(progress=False)
+    assert solution.duration == pytest.approx(1.2053, rel=5e-3)
+    assert solution.violation < 0.03
+    assert solution.feasible or solution.reason.endswith("refined further it was missed by more")
+
+
+def test_a_guess_that_is_feasible_is_better_than_what_is_not():
+    """Samples at the ends alone let a search go across the wall that its guess keeps from; it was answered."""
+    wall = Constraint(lambda at: at.q[:, 0], lower=-UP - 0.05, name="wall")
+    problem = arm(start=[-UP, 0.0], end=[UP, 0.0], duration=2.0, constraints=[wall], samples=2)
+    solution = problem.solve(refine=False, progress=False)
+    assert solution.feasible and not solution.converged and solution.iterations > 5
+    assert solution.reason.startswith("this is the guess; what was found is infeasible: wall is missed by ")
+    np.testing.assert_array_equal(solution.x, problem.first_guess())
+    assert problem.solve(progress=False).converged
+
+
 # ---------------------------------------------------------------- obstacles and limits
 
 
@@ -150,6 +176,25 @@ def test_an_equation_at_all_times_is_met_by_more_knots():
     solution = arm(start=start, end={"shoulder": 0.4}, constraints=[line], samples=21).solve()
     assert solution.converged, solution.reason
     assert np.abs(tip(mech, dense(solution).q)[:, 0] - x0).max() <= 1e-3 * 1.0
+
+
+@pytest.mark.parametrize("solver", ["slsqp", "gauss-newton"])
+def test_an_equation_that_the_start_keeps_is_none(solver):
+    """By the rounding of its differences it depended on the motion there, and both solvers ended where they began."""
+    mech, posture = library.arm7(), np.array([0, 0.6, 0, 1.2, 0, 0.6, 0])
+    pose = mech.forward_kinematics(posture)[-1]
+    upright = pose[:3, :3].T @ [0.0, 0.0, 1.0]
+
+    def tilt(at):
+        return (at.mech.forward_kinematics(at.q)[:, -1, :3, :3] @ upright)[:, :2]
+
+    constraints = [Constraint(tilt, lower=0, upper=0, name="cup")]
+    constraints.append(Position("link7", target=pose[:3, 3] + [-0.1, 0.2, 0.1]))
+    options = {"start": posture, "duration": 1.5, "objective": Effort(), "points": 8, "limits": None}
+    carried = Problem(mech, constraints=constraints, **options)
+    solution = carried.solve(solver=solver, feasibility=5e-3, iterations=60, progress=False)
+    assert solution.iterations > 30 and solution.cost < 400, solution.reason  # of the guess, which stays, it is 1413
+    assert np.abs(tilt(dense(solution, 2001))).max() < 0.1
 
 
 @pytest.mark.slow

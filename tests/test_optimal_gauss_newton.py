@@ -7,7 +7,7 @@ import pytest
 from test_optimal_loops import five_bar, four_bar
 from test_optimal_problems import lifting, swing
 
-from cstormpy.mechanism import library
+from cstormpy.mechanism import Link, Mechanism, Revolute, library
 from cstormpy.optimal import Acceleration, Effort, Jerk, Mixed, Position, Problem, Running, Terminal
 from cstormpy.optimal.gauss_newton_step import Preconditioner, newton_step
 from cstormpy.optimal.inverse import rows_through
@@ -207,6 +207,39 @@ def test_a_step_solves_the_system_that_it_says():
     np.testing.assert_allclose(H @ p + A.T @ y, -g, atol=1e-3)
     exact = np.linalg.lstsq(np.block([[H, A.T], [A, np.zeros((5, 5))]]), -np.concatenate([g, c]))[0]
     np.testing.assert_allclose(p, exact[:n], atol=1e-4)
+
+
+def lifter(**options):
+    """A weightlifter of four rods, 40 kg in his hands, who stands up."""
+
+    def rod(name, parent, reach, length, mass):
+        pose = np.eye(4)
+        pose[0, 3] = reach
+        axis, inertia = mass * 1e-4, mass * length**2 / 12
+        joint = Revolute([0, 0, 1], damping=0.5)
+        return Link(name, parent, joint, pose, mass, [length / 2, 0, 0], np.diag([axis, inertia, inertia]))
+
+    shank, thigh = rod("shank", None, 0.0, 0.45, 7), rod("thigh", "shank", 0.45, 0.45, 15)
+    trunk, arm = rod("trunk", "thigh", 0.45, 0.5, 35), rod("arm", "trunk", 0.5, 0.6, 6)
+    arm = arm.replace(mass=46, com=[0.56, 0, 0], inertia=np.diag([0.001, 0.65, 0.65]))
+    mech = Mechanism([shank, thigh, trunk, arm], gravity=(0, -9.81, 0))
+    torques = {"shank": 500, "thigh": 600, "trunk": 800, "arm": 400}
+    limits = {"torque": torques, "velocity": 8, "position": {"thigh": (0, 2.4)}}
+    ends = {"start": np.deg2rad([60, 100, -120, -100]), "end": [np.pi / 2, 0, 0, 0]}
+    return Problem(mech, objective=Effort(), limits=limits, **{"duration": (0.5, 3), "points": 10, **ends, **options})
+
+
+def test_slsqp_goes_on_where_it_is_stuck():
+    """Slacks jam at their bounds: resumed with more control points it ended with more effort than it began with."""
+    coarse = lifter(duration=(0.5, 1.2, 3)).solve(progress=False)
+    assert coarse.converged and coarse.solver == "slsqp"
+    problem = lifter(points=20, guess=coarse.motion)
+    assert problem.first_guess()[-1] == pytest.approx(coarse.duration, abs=1e-9)  # it was the mean of the bounds
+    assert lifter(duration=(0.5, 1.2, 3), guess=coarse.motion).first_guess()[-1] == 1.2
+    solution = problem.solve(progress=False)
+    assert solution.converged and solution.cost < 0.9 * coarse.cost, str(solution)
+    if solution.solver == "slsqp":
+        assert "solver           slsqp: gauss-newton ended with: " in str(solution)
 
 
 def test_rows_in_blocks_are_the_rows():

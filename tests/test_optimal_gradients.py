@@ -1,5 +1,6 @@
 """Gradients of optimal control: the complex step of the cost that is computed, through the papers' own formulation."""
 
+import copy
 import itertools
 import math
 
@@ -27,6 +28,7 @@ from cstormpy.optimal import (
     Time,
 )
 from cstormpy.optimal.differences import STENCIL
+from cstormpy.optimal.differences import differenced as by_channel
 from cstormpy.optimal.ipopt import _Asked, colours_of
 
 STEPS = 4
@@ -420,6 +422,33 @@ def test_the_check_finds_a_wrong_gradient_and_passes_right_ones():
         lambda at: at.q[:, 0] * at.qd[:, 0], upper=1.0, gradient=lambda at: {"q": at.qd * _one(at)}, name="half"
     )
     assert right.replace(constraints=[forgotten]).check_gradients().worst[0] == "constraint 'half'"
+
+
+# ---------------------------------------------------------------- differences of a user's functions
+
+
+def tipped(at):
+    return np.sin(at.q).sum(axis=1) + 0.1 * at.qd[:, 0] ** 3
+
+
+COPIES = {"itself": lambda at: at, "copied": copy.copy, "in part": lambda at: at.at(np.arange(len(at)))}
+
+
+@pytest.mark.parametrize("read", COPIES)
+def test_differences_are_to_what_a_function_asks_for(read):
+    """They were to all channels, of which the others got the rounding of their differences."""
+    problem = Problem(library.planar_2r(), duration=1.0, start=[0.3, 0.2], end=[1, 0.5], objective=Effort(), points=8)
+    at, calls = problem.motion(), []
+
+    def function(samples):
+        calls.append(len(samples))
+        return tipped(COPIES[read](samples))
+
+    found = by_channel(function, at)
+    assert set(found) == {"q", "qd"}
+    np.testing.assert_allclose(found["q"], np.cos(at.q), atol=1e-11)
+    np.testing.assert_allclose(found["qd"], 0.3 * at.qd**2 * [1, 0], atol=1e-11)
+    assert len(calls) == 1 + 4 * 2 * 2 or read != "itself"
 
 
 # ---------------------------------------------------------------- second derivatives for Ipopt

@@ -37,6 +37,23 @@ def test_a_cost_of_a_few_nodes_is_not_that_of_the_motion():
     assert not too_coarse(arm(objective=Effort()).solve(progress=False))
 
 
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_a_cost_that_is_no_number_between_its_nodes_is_told():
+    """A barrier that a motion leaps over ended the search in an error that told of the guess."""
+    barrier = Running(lambda at: np.log(at.q[:, 0]), name="barrier")
+    leaping = arm(start=[0.1, 0.1], end=[1, 0.5], objective=Effort() - 0.1 * barrier, points=10, samples=201)
+    solution = leaping.solve(progress=False)
+    assert solution.samples.q[:, 0].min() < 0.0 and not solution.converged
+    assert solution.reason.startswith("the integrals of the cost are too coarse: ") and np.isnan(solution.dense_cost)
+
+
+def test_a_cost_without_a_minimum_is_told():
+    """It was -3e47, "a singular matrix in the quadratic subproblem"."""
+    for solver in ("slsqp", "gauss-newton"):
+        solution = arm(objective=-Effort()).solve(solver=solver, progress=False)
+        assert not solution.converged and "the cost falls without end, to -" in solution.reason
+
+
 def test_energy_that_is_given_back_says_nothing_of_the_motion():
     """The nodes of its integral did, and -3e8 was "converged"; whether a search gets there hangs on the last digits."""
     energy = EnergySpent(recover=1.0) + 1e-3 * Effort()

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cstormpy.errors import CstormError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.errors import CstormError, FileFormatError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
+from cstormpy.loading import load
 from cstormpy.mechanism import Limits, library
 from cstormpy.optimal import (
     AtEnd,
@@ -254,6 +255,9 @@ def test_one_place_asked_twice_points_to_the_solver_that_takes_it():
     )
     assert problem.solve(solver="slsqp").reason.endswith("depend on one another; solver='gauss-newton' takes such")
     assert problem.solve(solver="gauss-newton").converged
+    chosen = problem.solve()  # had to be asked for
+    assert chosen.converged and chosen.solver == "gauss-newton"
+    assert "solver           gauss-newton: slsqp ended with: the equations depend on one another\n" in str(chosen)
 
 
 def test_limits_that_can_not_be_kept_are_told_with_how_much():
@@ -308,6 +312,50 @@ def test_a_place_out_of_reach_is_told_with_its_distance():
     at = solution.samples.q[-1]
     pose = library.planar_2r().forward_kinematics(at)[1]
     assert amount == pytest.approx(np.abs(pose[:2, :3] @ [0.5, 0, 0] + pose[:2, 3] - [5, 0]).max(), rel=1e-2)
+
+
+def test_functions_that_do_not_take_what_they_are_called_with_are_named():
+    for make in (Running, AtEnd, Constraint):
+        with pytest.raises(
+            InvalidType, match=r"^function: is called as function\(samples\), of which q, qd, tau, t are"
+        ):
+            make(lambda q, qd: q)
+    with pytest.raises(InvalidType, match=r"^gradient: is called as gradient\(samples\)"):
+        Running(lambda at: at.q[:, 0], gradient=lambda: {})
+    with pytest.raises(InvalidType, match=r"^callback: is called as callback\(progressed\)"):
+        arm().solve(callback=lambda: True)
+
+
+def test_three_numbers_are_asked_for_by_the_name_they_were_given_by():
+    """A target that was no list was refused as "lower"."""
+    with pytest.raises(InvalidType, match=r"^target: expected three numbers \(x, y, z\), got 0.5$"):
+        Position("forearm", target=0.5)
+    with pytest.raises(ShapeError, match=r"^target: expected three numbers \(x, y, z\), got 2$"):
+        Position("forearm", target=[1, 1])
+    with pytest.raises(InvalidType, match=r"^upper: expected three numbers"):
+        Position("forearm", upper=1.0)
+
+
+@pytest.mark.parametrize(("bounds", "words"), [((0.5, 1.0), "0.5 s, the shortest that"), ((0.5, 4.0), "0.51")])
+def test_a_duration_at_its_bound_is_told(bounds, words):
+    """Of a rod of 1 kg and 1 m, bang-bang by 5 N m: 2 (1/15)^½ = 0.5164 s."""
+    mech = library.pendulum().with_gravity([0, 0, 0])
+    fast = Problem(mech, duration=bounds, start=[0], end=[1], objective=Time(), limits={"torque": 5.0})
+    solution = fast.replace(limits=None).solve(progress=False) if bounds[1] == 1.0 else fast.solve(progress=False)
+    assert f"duration         {words}" in str(solution)
+    assert ("allowed" in str(solution)) == (bounds[1] == 1.0)
+
+
+def test_a_solution_for_its_motion_is_told_of_it():
+    solution = arm().solve(progress=False)
+    with pytest.raises(InvalidType, match=r"guess: expected a BSpline, as solution.motion, or .*, got a Solution$"):
+        arm(guess=solution).first_guess()
+
+
+def test_a_file_of_a_solution_says_how_it_is_loaded(tmp_path):
+    arm().solve(progress=False).save(tmp_path / "reach.json")
+    with pytest.raises(FileFormatError, match=r"is a solution; load it with optimal.Solution.load\(path, problem\)$"):
+        load(tmp_path / "reach.json")
 
 
 def test_limits_of_the_mechanism_bind_unless_others_are_given():

@@ -229,6 +229,14 @@ def test_names_and_select():
         curve.select(["kne"])
     with pytest.raises(CstormError, match="named twice"):
         curve.select(["hip", "hip"])
+    assert curve.select([2, "hip"]).names == ("ankle", "hip")
+    nameless = curve.replace(names=None)  # which could not be taken apart at all
+    np.testing.assert_array_equal(nameless.select([2, 0])(curve.t0), curve(curve.t0)[[2, 0]])
+    assert nameless.select(1).n == 1 and nameless.select(1).names is None
+    with pytest.raises(UnknownName, match=r"'hip' does not exist, as the curve names none: joints=\[0, 1, 2\] takes"):
+        nameless.select("hip")
+    with pytest.raises(CstormError, match="joints: expected at most 2, got 3"):
+        nameless.select([3])
     assert "hip, knee, ankle" in repr(curve) and "3 joints" in repr(curve.replace(names=None))
 
 

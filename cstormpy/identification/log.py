@@ -444,12 +444,14 @@ def _validated(t: Array, values: Array, most: int) -> BSpline:
     """Return the spline of `most` control points, or of a half, a fourth, … of them, that filters best.
 
     By the sum over the joints of ln(N RSS / (N − m)²), the generalised cross-validation of Craven and Wahba 1979.
+    Joints at rest are on each of them, and say nothing.
     """
     count, best, found = len(t), np.inf, None
-    least = count * (np.finfo(float).eps * (np.abs(values).max(axis=0) + np.finfo(float).tiny)) ** 2
+    moving = np.flatnonzero(np.ptp(values, axis=0) > 0.0)
+    least = count * (np.finfo(float).eps * np.abs(values[:, moving]).max(axis=0)) ** 2
     while most > DEGREE:
         spline = BSpline.fit(t, values, most, degree=DEGREE)
-        left = ((spline(t) - values) ** 2).sum(axis=0)
+        left = ((spline(t) - values)[:, moving] ** 2).sum(axis=0)
         score = float(np.log(np.maximum(left, least) * count / (count - most) ** 2).sum())
         if found is None or score < best:
             best, found = score, spline

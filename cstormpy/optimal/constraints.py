@@ -203,8 +203,10 @@ class Position(PathConstraint):
             raise InvalidValue(f"{type(self).__name__}: give a target, or lower or upper bounds")
         if target is not None and (lower is not None or upper is not None):
             raise InvalidValue(f"{type(self).__name__}: give a target or bounds, not both")
-        low = _three(lower if target is None else target, -np.inf, "lower")
-        high = _three(upper if target is None else target, np.inf, "upper")
+        given = (lower, "lower"), (upper, "upper")
+        if target is not None:
+            given = ((target, "target"),) * 2
+        (low, high) = (_three(*each, missing) for each, missing in zip(given, (-np.inf, np.inf), strict=True))
         self.axes = np.flatnonzero(np.isfinite(low) | np.isfinite(high))
         if not self.axes.size:
             raise InvalidValue(f"{type(self).__name__}: leaves x, y and z free; give a number for one of them at least")
@@ -363,14 +365,14 @@ class Pose(PathConstraint):
         return {"q": (lie.dexp_inv_se3(self._away(at), side="left") @ J)[:, self.axes]}
 
 
-def _three(value: Any, missing: float, what: str) -> Array:
+def _three(value: Any, what: str, missing: float) -> Array:
     """Return three numbers, with what stands for those that are None."""
     if value is None:
         return np.full(3, missing)
     try:
         entries = list(value)
     except TypeError as error:
-        raise InvalidType(f"{what}: expected three numbers, got {shown(value)}") from error
+        raise InvalidType(f"{what}: expected three numbers (x, y, z), got {shown(value)}") from error
     if len(entries) != 3:
         raise ShapeError(f"{what}: expected three numbers (x, y, z), got {len(entries)}")
     return np.array([missing if e is None else numbers.real(e, what) for e in entries])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from cstormpy.arguments import option
 from cstormpy.arrays import real_array, refuse_non_finite
 from cstormpy.errors import InvalidType, shown
-from cstormpy.optimal.samples import CHANNELS, FORCES, TIMES, Array, Samples
+from cstormpy.optimal.samples import CHANNELS, FORCES, TIMES, Array, Samples, Watched
 
 STEP = 1e-3
 """Step of the differences, as a part of the size of what is moved; the error of fourth order and rounding are both
@@ -22,8 +22,12 @@ STENCIL = ((-2.0, 1.0 / 12.0), (-1.0, -2.0 / 3.0), (1.0, 2.0 / 3.0), (2.0, -1.0 
 
 
 def slope(function: Callable[[Any], Any], x: Any, step: float, along: Array | float = 1.0) -> Any:
-    """Return the derivative of function(x) along a direction."""
-    return sum((weight / step) * function(x + place * step * along) for place, weight in STENCIL)
+    """Return the derivative of function(x) along a direction, of what does not depend on x exactly zero.
+
+    An equation that moves with its rounding alone is none that a solver could meet.
+    """
+    pairs = ((place * step * along, weight / step) for place, weight in STENCIL[2:])
+    return sum(weight * (function(x + moved) - function(x - moved)) for moved, weight in pairs)
 
 
 def differences(function: Callable[[Array], Any], x: Array, steps: Array) -> Array:
@@ -33,20 +37,24 @@ def differences(function: Callable[[Array], Any], x: Array, steps: Array) -> Arr
 
 
 def differenced(function: Callable[[Samples], Array], at: Samples, part: float = STEP) -> dict[str, Array]:
-    """Return the derivatives of function(samples), (N, …), to all channels.
+    """Return the derivatives of function(samples), (N, …), to the channels that it asks for.
 
     They are (N, …, n) each; (N, …) to "t" and to "duration", T as the function reads it.
     """
     parts: dict[str, Array] = {}
+    watched = Watched(**{each.name: getattr(at, each.name) for each in fields(at)})
+    function(watched)
     for channel in (*CHANNELS, FORCES):
         x = getattr(at, channel)
-        if not x.shape[1]:
+        if not (x.shape[1] and watched.asks(channel)):
             continue
         columns = [_column(function, at, channel, j, part) for j in range(x.shape[1])]
         parts[channel] = np.stack(columns, axis=-1)
     step = part * at.duration
-    parts["t"] = slope(lambda t: function(replace(at, t=t)), at.t, step)
-    parts["duration"] = slope(lambda T: function(replace(at, duration=T)), at.duration, step)
+    if watched.asks("t"):
+        parts["t"] = slope(lambda t: function(replace(at, t=t)), at.t, step)
+    if watched.asks("duration"):
+        parts["duration"] = slope(lambda T: function(replace(at, duration=T)), at.duration, step)
     return {channel: part for channel, part in parts.items() if np.any(part)}
 
 

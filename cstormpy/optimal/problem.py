@@ -106,7 +106,8 @@ class Problem(metaclass=ArgumentNames):
         transcribed by inverse dynamics unless asked otherwise: closure is an equation all along the motion, and
         torques are the least that make it. By shooting the forces of the loops keep it closed.
     duration : float, (low, high) or (low, guess, high)
-        T [s], or the bounds of a free one.
+        T [s], or the bounds of a free one. The search begins at the guess of it; without one at the duration of the
+        motion that is `guess`, or between the bounds.
     start, end : posture, tuple or mapping
         What holds at the ends: a posture (n,) in which None leaves a joint free, at rest where it is given; a tuple
         (q, qd) or (q, qd, qdd); a mapping from "q", "qd", "qdd", or from names of joints, which are at rest; None: the
@@ -241,7 +242,9 @@ class Problem(metaclass=ArgumentNames):
         self.design = read_design(mech, o.design)
         unforced = bool(mech.actuated_mask.all()) or bool(mech.loops)
         self.inverse = o.transcription in ("inverse", "freedoms") or (o.transcription == "auto" and unforced)
-        self.low_duration, self.duration_guess, self.high_duration, self.free_duration = read_duration(o.duration)
+        self.low_duration, self.duration_guess, self.high_duration, self.free_duration = read_duration(
+            o.duration, o.guess
+        )
         self.start, self.end = read_state(mech, o.start, "start"), read_state(mech, o.end, "end")
         for name, state in (("start", self.start), ("end", self.end)):
             say_degrees(mech.freedoms, mech.names, state.rows[0].tolist(), name)
@@ -391,8 +394,14 @@ class Problem(metaclass=ArgumentNames):
         return shooting_of(self.setup, 2 * (len(self.transcription.phases) - 1))
 
     def dense_cost(self, x: Array) -> float:
-        """Return the cost of variables with integrals from ten times as many samples, or from twice as many steps."""
-        return Programme(self._denser, self.objective, (), *self.bounds, x).cost(x)
+        """Return the cost of variables with integrals from ten times as many samples, or from twice as many steps.
+
+        It is NaN where a term is not finite at one of them.
+        """
+        try:
+            return Programme(self._denser, self.objective, (), *self.bounds, x).cost(x)
+        except NonFinite:
+            return float("nan")
 
     @cached_property
     def _denser(self) -> Transcription:
@@ -497,8 +506,9 @@ class Problem(metaclass=ArgumentNames):
         solver : {"auto", "slsqp", "gauss-newton", "ipopt"}
             "auto" takes SLSQP up to 120 variables, or 40 where all joints are driven. For more it takes "gauss-newton",
             an interior-point method, by the inverse form where the objective is a sum of `Effort`, `Acceleration`,
-            `Jerk`, `Terminal` and `Time`, else above 120 Ipopt where it is installed. "gauss-newton" can be asked for
-            any problem; it needs few iterations, each of a few motions.
+            `Jerk`, `Terminal` and `Time`, else above 120 Ipopt where it is installed. Where "gauss-newton" was taken
+            for up to 120 and finds no descent, SLSQP goes on, and it where equations of SLSQP depend on one another.
+            "gauss-newton" can be asked for any problem; it needs few iterations, each of a few motions.
         iterations : int
             The most iterations of each start, and after each refinement of it.
         tolerance : float

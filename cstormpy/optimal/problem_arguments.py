@@ -17,7 +17,7 @@ from cstormpy.optimal.conditions import State
 from cstormpy.optimal.constraints import KINDS, JointLimit, PathConstraint
 from cstormpy.optimal.joints import bounds_of
 from cstormpy.optimal.samples import Array
-from cstormpy.trajectory import clamped_knots
+from cstormpy.trajectory import BSpline, clamped_knots
 from cstormpy.trajectory.checks import finite_array
 from cstormpy.trajectory.knots import check_knots
 
@@ -38,11 +38,15 @@ TORQUE_BOX = 100.0
 """Largest control point of a torque without a limit, in multiples of its size; of one with a limit three times that."""
 
 
-def read_duration(duration: Any) -> tuple[float, float, float, bool]:
+def read_duration(duration: Any, guess: Any = None) -> tuple[float, float, float, bool]:
     """Return the lowest duration, where to begin, the highest one, and whether it is free.
+
+    Unless it is said where to begin, a search begins with the duration of the motion that is its guess.
 
     >>> read_duration((0.5, 2.0)), read_duration((1.0, 1.0))
     ((0.5, 1.0, 2.0, True), (1.0, 1.0, 1.0, False))
+    >>> read_duration((0.5, 2.0), BSpline.clamped([[0.0]] * 4, duration=1.5))
+    (0.5, 1.5, 2.0, True)
     """
     parts = (duration,) if is_single(duration) else tuple(duration)
     if len(parts) not in (1, 2, 3):
@@ -52,7 +56,8 @@ def read_duration(duration: Any) -> tuple[float, float, float, bool]:
         raise InvalidValue(f"duration: expected {1.0 / LONGEST:g} to {LONGEST:g} s, got {numbers}")
     if sorted(numbers) != numbers:
         raise InvalidValue(f"duration: the bounds must rise, got {numbers}")
-    middle = (numbers[0] * numbers[-1]) ** 0.5
+    taken = guess.duration if isinstance(guess, BSpline) else (numbers[0] * numbers[-1]) ** 0.5
+    middle = min(max(taken, numbers[0]), numbers[-1])
     return numbers[0], numbers[1] if len(parts) == 3 else middle, numbers[-1], numbers[0] < numbers[-1]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Parts = Mapping[str, Array]
 Places = slice | NDArray[np.intp]
 
-__all__ = ["CHANNELS", "FORCES", "TIMES", "Array", "Parts", "Places", "Samples"]
+__all__ = ["CHANNELS", "FORCES", "TIMES", "Array", "Parts", "Places", "Samples", "Watched"]
 
 CHANNELS = ("q", "qd", "qdd", "tau", "qddd")
 """The channels with a column for each joint."""
@@ -94,3 +94,39 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.t)
+
+
+class Watched(Samples):
+    """Samples that know which of their values were asked for: what a function of them can depend on."""
+
+    def __post_init__(self) -> None:
+        """Begin with none."""
+        super().__post_init__()
+        self._asked.clear()
+
+    @property
+    def _asked(self) -> set[str]:
+        own: dict[str, Any] = super().__getattribute__("__dict__")
+        asked: set[str] = own.setdefault("asked", set())
+        return asked
+
+    def __getattribute__(self, name: str) -> Any:
+        """Return a value, and keep its name."""
+        if name in _VALUES:
+            self._asked.add(name)
+        return super().__getattribute__(name)
+
+    def __len__(self) -> int:
+        return len(super().__getattribute__("t"))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Make a copy, which may be asked for anything."""
+        self._asked.update(_VALUES)
+        return super().__reduce_ex__(protocol)
+
+    def asks(self, channel: str) -> bool:
+        """Tell whether this channel was asked for, or all at once, as by a copy."""
+        return channel in self._asked or "__dict__" in self._asked
+
+
+_VALUES = frozenset((*CHANNELS, FORCES, *TIMES, "__dict__"))

@@ -37,7 +37,7 @@ _REASONS = {
     9: "the most iterations were made",
 }
 _SINGULAR = (6, 7)
-_DEPENDENT = "the equations depend on one another; solver='gauss-newton' takes such"
+DEPENDENT = "the equations depend on one another; solver='gauss-newton' takes such"
 
 
 class _Found(Exception):
@@ -128,7 +128,7 @@ def solve_slsqp(
             break
     reason = _REASONS.get(status, str(found.message))
     if status in _SINGULAR and (programme.lower == programme.upper).any():
-        reason = _DEPENDENT
+        reason = DEPENDENT
     return x, status == 0, reason, watch.count
 
 

@@ -31,6 +31,9 @@ __all__ = ["Excess", "Solution"]
 TOLD = 1e-3
 """A table tells by how much a constraint is exceeded where it is by more than this part of what is allowed."""
 
+AT_BOUND = 1e-6
+"""A duration is at a bound that is nearer than this part of it."""
+
 
 class Solution:
     """A motion of least cost, as far as it was found.
@@ -188,6 +191,15 @@ class Solution:
         figure.savefig(drawn, format="svg")
         return f"<div>{image(drawn.getvalue(), repr(self))}</div><pre>{html.escape(str(self))}</pre>"
 
+    def _end_of_durations(self) -> str:
+        """Return whether a free duration is at one of its bounds, in words."""
+        problem, near = self.problem, AT_BOUND * self.duration
+        if not problem.free_duration:
+            return ""
+        if self.duration <= problem.low_duration + near:
+            return ", the shortest that is allowed"
+        return ", the longest that is allowed" if self.duration >= problem.high_duration - near else ""
+
     def __repr__(self) -> str:
         word = "converged" if self.converged else "NOT converged" if self.feasible else "INFEASIBLE"
         stopped = self._stopped.partition(";")[0]
@@ -200,7 +212,7 @@ class Solution:
         effort = f"{self.solver}, {self.iterations} iterations, {self.evaluations} motions"
         rows = [
             ("cost", f"{self.cost:.8g}"),
-            ("duration", f"{self.duration:.6g} s"),
+            ("duration", f"{self.duration:.6g} s{self._end_of_durations()}"),
             ("stopped", f"{self._stopped or self.reason} ({effort})"),
             ("violation", f"{self.violation:.2e}, at most {self.feasibility:g}{': INFEASIBLE' * (not self.feasible)}"),
             ("KKT residual", f"{self.kkt:.2e}"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from cstormpy import checks
-from cstormpy.arguments import option
+from cstormpy.arguments import option, takes
 from cstormpy.dynamics.batches import thread_count
 from cstormpy.errors import CstormError, InvalidType, InvalidValue, shown
 from cstormpy.optimal.ipopt import has_ipopt
@@ -81,6 +81,10 @@ class SolutionSearch:
             raise InvalidValue("solver: Ipopt is not installed; pip install 'cstormpy[ipopt]', or take 'slsqp'")
         if callback is not None and not callable(callback):
             raise InvalidType(f"callback: expected a function, got {shown(callback)}")
+        if callback is not None and not takes(callback, ("progressed",)):
+            raise InvalidType(
+                "callback: is called as callback(progressed), with what `Progressed` has; let it take that"
+            )
         if executor is not None and not callable(getattr(executor, "submit", None)):
             raise InvalidType(f"executor: expected one of concurrent.futures, got {shown(executor)}")
         self.problem, self.solver = problem, solver

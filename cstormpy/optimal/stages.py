@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cstormpy import checks
-from cstormpy.errors import InvalidType, ShapeError
+from cstormpy.errors import InvalidType, ShapeError, shown
 from cstormpy.optimal.loop_problems import closed_points
 from cstormpy.optimal.samples import Array
 from cstormpy.optimal.transcription import phase_curve
@@ -130,8 +130,8 @@ def read_guess(guess: Any, problem: Problem) -> Array | None:
     m, n = len(problem.knots) - problem.degree - 1, problem.setup.width
     if isinstance(guess, BSpline):
         return followed(_with_torques(guess, problem), problem, m)
-    if isinstance(guess, str):
-        raise InvalidType(f"guess: expected a BSpline or control points, got the text {guess!r}")
+    if isinstance(guess, str) or not hasattr(guess, "__iter__"):
+        raise InvalidType(f"guess: expected a BSpline, as solution.motion, or control points, got {shown(guess)}")
     points = finite_array(guess, "guess", (m, n), "control points of the joints on splines")
     knots = problem.options.knots
     # of knots beyond the ends, which the problem moves there, they are others of the same spline

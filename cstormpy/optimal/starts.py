@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from cstormpy.optimal.problem_arguments import fitting_steps, held_by_the_box
 from cstormpy.optimal.programme import Programme
 from cstormpy.optimal.residuals import FEASIBILITY, INTEGRATION, Excess, Residuals, residuals
 from cstormpy.optimal.samples import Array
-from cstormpy.optimal.slsqp import solve_slsqp
+from cstormpy.optimal.slsqp import DEPENDENT, solve_slsqp
 from cstormpy.optimal.stages import carried
 
 if TYPE_CHECKING:
@@ -63,8 +63,11 @@ UNRESOLVED, NOTHING = 0.05, 1e-6
 """A cost that differs by more than the first part from that with finer integrals is none of the motion; below the
 second part of its size at the guess it is zero."""
 
-MOST_ROUNDS = 10
-"""Most refinements of a start."""
+ENDLESS = 1e9
+"""A cost that is below zero by so many of its sizes at the guess has no minimum."""
+
+MOST_ROUNDS, MOST_WORSE = 10, 3
+"""Most refinements of a start, and most by more knots after which constraints were missed by no less than at best."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +158,14 @@ class Outcome:
         """True where it came to its own end."""
         return self.reason not in (INTERRUPTED, STOPPED)
 
+    def take_counts(self, other: Outcome) -> None:
+        """Take what another one of the same start has counted, and what it has seen."""
+        for name in ("iterations", "evaluations", "not_finite", "history"):
+            setattr(self, name, getattr(other, name))
+
     def measure(self, problem: Problem) -> Residuals:
-        """Set what follows from the residuals, and return them."""
+        """Set what follows from the residuals in its problem, and return them."""
+        self.problem = problem
         found = residuals(problem, self.x)
         self.violation, self.excess = found.worst, found.excess
         return found
@@ -218,28 +227,65 @@ class Orders:
 def run_start(problem: Problem, x0: Array, start: int, orders: Orders) -> Outcome:
     """Run a solver from x0, refine, and return the best; a function of the module, for other processes."""
     begin, asked = time.perf_counter(), problem
-    best = _Run(problem, x0, start, orders, begin).outcome
-    found = best.measure(problem)
+    best = last = _solved(problem, x0, start, orders, begin)
+    found, worse = last.measure(problem), 0
     refine = orders.accuracy.refine and orders.final
     for _ in range(MOST_ROUNDS if refine else 0):
-        if best.feasible or not best.ended or not best.is_kept:
+        if last.feasible or not last.ended or not last.is_kept or worse == MOST_WORSE:
             break
         changes = refinement(problem, found, orders.accuracy.feasibility)
         if not changes:
             break
         finer = problem.replace(**changes)
         try:
-            run = _Run(finer, carried(problem, best.x, finer), start, orders, begin, best)
+            run = _solved(finer, carried(problem, last.x, finer), start, orders, begin, last)
         except NonFinite as error:  # between the samples; what was found so far says by how much
             best.reason = str(error)
             break
-        problem, best = finer, run.outcome
-        best.changes = {**best.changes, **changes}
-        found = best.measure(problem)
-    best.problem = problem
+        problem, last = finer, run
+        last.changes = {**last.changes, **changes}
+        found = last.measure(problem)
+        best, worse = (last, 0) if last.rank <= best.rank else (best, worse + ("knots" in changes))
+    if best is not last:
+        best.take_counts(last)
+        best.reason = f"{best.reason}; refined further it was missed by more" if last.ended else last.reason
     _judge(asked, best, x0)
+    if not best.feasible and orders.final:
+        best = _guess_if_feasible(asked, x0, best)
     best.seconds = time.perf_counter() - begin
     return best
+
+
+def _solved(
+    problem: Problem, x0: Array, start: int, orders: Orders, begin: float, before: Outcome | None = None
+) -> Outcome:
+    """Return what a solver finds; where it was chosen for the problem and is stuck, the other one goes on if it can."""
+    found = _Run(problem, x0, start, orders, begin, before).outcome
+    other = ""
+    if found.solver == "gauss-newton" and found.reason.startswith(STUCK) and found.x.size <= MANY_VARIABLES:
+        other = "slsqp"
+    elif found.solver == "slsqp" and found.reason == DEPENDENT:
+        other = "gauss-newton"
+    if orders.solver != "auto" or not other:
+        return found
+    second = _Run(problem, found.x, start, replace(orders, solver=other), begin, found).outcome
+    second.chosen = f"{found.solver} ended with: {found.reason.partition(';')[0]}"
+    return second
+
+
+def _guess_if_feasible(asked: Problem, x0: Array, found: Outcome) -> Outcome:
+    """Return the guess where it is feasible and what the search found is not, else that."""
+    programme = asked.programme(x0)
+    guess = _at(programme, np.clip(x0, programme.low, programme.high), found)
+    if not guess.is_kept:
+        return found
+    guess.measure(asked)
+    if not guess.feasible:
+        return found
+    guess.take_counts(found)
+    guess.solver, guess.chosen = found.solver, found.chosen
+    guess.reason = f"this is the guess; what was found is {found.reason}" if found.ended else found.reason
+    return guess
 
 
 class _Run:
@@ -254,8 +300,8 @@ class _Run:
         feasibility = orders.accuracy.feasibility
         self.outcome = Outcome(start, x, np.inf, np.inf, False, STOPPED, feasibility=feasibility)
         if before is not None:
-            for name in ("iterations", "evaluations", "not_finite", "history", "changes"):
-                setattr(self.outcome, name, getattr(before, name))
+            self.outcome.take_counts(before)
+            self.outcome.changes = before.changes
         self.scaled = problem.scaled(self.programme)
         self.outcome.solver, self.outcome.chosen = orders.solver_for(problem, self.programme)
         self.solver = self.outcome.solver
@@ -327,6 +373,9 @@ def _judge(asked: Problem, best: Outcome, x0: Array) -> None:
             best.converged, best.reason = False, f"{wrong}{HINT}"
         elif best.reason.startswith(STUCK):
             best.reason += HINT
+    if best.cost < -ENDLESS * asked.scaled(asked.programme(x0)).cost_size:
+        best.converged = False
+        best.reason = f"the cost falls without end, to {best.cost:.3g}; give limits, or no term a negative weight"
     if best.feasible and best.problem is not None:
         dense, size = best.problem.dense_cost(best.x), best.problem.scaled(best.problem.programme(best.x)).cost_size
         if not abs(dense - best.cost) <= UNRESOLVED * max(abs(dense), abs(best.cost), NOTHING * size):
@@ -365,7 +414,7 @@ def refinement(problem: Problem, found: Residuals, tolerance: float) -> dict[str
     """Return the options that change, for residuals beyond the tolerance; none where nothing helps."""
     changes = _knots(problem, found.equations, tolerance)
     if problem.inverse:
-        changes.update(_samples(problem, found.peaks, tolerance))
+        changes.update(_samples(problem, found.peaks, tolerance, changes.get("knots", problem.knots)))
         return changes
     exceeded = (found.peaks[:, 1] > tolerance).any() or found.exceeds(INTEGRATION, tolerance)
     have = len(problem.transcription.phases) - 1
@@ -376,13 +425,25 @@ def refinement(problem: Problem, found: Residuals, tolerance: float) -> dict[str
     return changes
 
 
-def _samples(problem: Problem, peaks: Array, tolerance: float) -> dict[str, Any]:
+def _samples(problem: Problem, peaks: Array, tolerance: float, knots: Array) -> dict[str, Any]:
+    """Return the samples with those where limits are exceeded, and those that new segments need.
+
+    A segment that none stands in could exceed a limit by any amount, unseen by the solver.
+    """
     t = problem.transcription
-    have, new = t.phases[t.grid], peaks[peaks[:, 1] > MARGIN * tolerance, 0]
-    new = np.array([phase for phase in np.unique(new) if np.abs(have - phase).min() > CLOSE])
-    if not len(new) or not (peaks[:, 1] > tolerance).any():
-        return {}
-    return {"samples": np.union1d(have, new)}
+    have = t.phases[t.grid]
+    exceeded = peaks[:, 1] > MARGIN * tolerance if (peaks[:, 1] > tolerance).any() else np.zeros(len(peaks), bool)
+    new = np.union1d(peaks[exceeded, 0], _in_new_segments(problem.knots, knots))
+    new = np.array([phase for phase in new if np.abs(have - phase).min() > CLOSE])
+    return {"samples": np.union1d(have, new)} if len(new) else {}
+
+
+def _in_new_segments(before: Array, after: Array) -> Array:
+    """Return the knots that are new, and the middles of the segments between them."""
+    breaks = np.unique(after)
+    new = ~np.isin(breaks, before)
+    beside = new[1:] | new[:-1]
+    return np.concatenate([breaks[new], 0.5 * (breaks[1:] + breaks[:-1])[beside]])
 
 
 def _knots(problem: Problem, equations: Array, tolerance: float) -> dict[str, Any]:

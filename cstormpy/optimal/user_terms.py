@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from cstormpy.arguments import takes
 from cstormpy.arrays import as_floats
 from cstormpy.errors import InvalidType, InvalidValue, shown
 from cstormpy.optimal.constraints import AtLike, PathConstraint
@@ -125,8 +126,10 @@ class Constraint(PathConstraint):
         return read_parts(given, at, (len(at), k), f"constraint {self.name!r}: the gradient")
 
 
-def _callable(value: object, what: str) -> None:
+def _callable(value: Any, what: str) -> None:
     if not callable(value):
         raise InvalidType(f"{what}: expected a function of the samples, got {shown(value)}")
     if isinstance(value, type):
         raise InvalidValue(f"{what}: expected a function of the samples, got {shown(value)}")
+    if not takes(value, ("samples",)):
+        raise InvalidType(f"{what}: is called as {what}(samples), of which q, qd, tau, t are arrays; let it take these")

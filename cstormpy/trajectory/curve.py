@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import entries, one_of, option, positive, whole_number
 from cstormpy.arrays import Array, is_single, real_number
-from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
+from cstormpy.errors import InvalidType, InvalidValue, ShapeError, UnknownName, shown
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.nodes import Node, require_zero
 from cstormpy.trajectory import matrices
@@ -300,16 +300,32 @@ class Curve(Value):
         """Return the same motion begun at another time."""
         return self.replace(knots=real_number(t0, "start time t0") + (self.knots - self.t0))
 
-    def select(self: SomeCurve, names: Iterable[str]) -> SomeCurve:
-        """Return the curve of the joints named, in that order."""
-        wanted = [names] if isinstance(names, str) else entries(names, "names", "joint names")
-        known = self.names or ()
-        for name in wanted:
-            option(name, "joint", known)
+    def select(self: SomeCurve, names: Iterable[str | int] | str | int) -> SomeCurve:
+        """Return the curve of some joints, by their names or their positions, in that order.
+
+        >>> from cstormpy.trajectory import BSpline
+        >>> BSpline.clamped([[0.0, 5.0]] * 4, duration=1.0).select([1])(0.0).tolist()
+        [5.0]
+        """
+        wanted = [names] if isinstance(names, (str, int)) else entries(names, "names", "names or positions of joints")
         if not wanted:
             raise ShapeError("names: expected at least one joint")
-        columns = [known.index(name) for name in wanted]
-        return self.replace(control_points=self.control_points[:, columns], names=wanted)
+        columns = [self._column(name) for name in wanted]
+        if len(set(columns)) < len(columns):
+            raise InvalidValue("joints: one is named twice")
+        chosen = None if self.names is None else [self.names[k] for k in columns]
+        return self.replace(control_points=self.control_points[:, columns], names=chosen)
+
+    def _column(self, name: str | int) -> int:
+        """Return the position of a joint."""
+        if not isinstance(name, str):
+            return whole_number(name, "joints", 0, self.n - 1)
+        if self.names is None:
+            raise UnknownName(
+                f"joint {shown(name)} does not exist, as the curve names none: joints={list(range(self.n))} takes "
+                "these, or names=[...] where it is made"
+            )
+        return self.names.index(option(name, "joint", self.names))
 
     def insert_knots(self: SomeCurve, times: ArrayLike) -> SomeCurve:
         """Return the same curve on more knots; times strictly inside of the interval, each at most degree times.

@@ -223,6 +223,32 @@ def side_by_side(u: list[Any]) -> Any:
     return np.concatenate([np.ravel(value) for value in u])
 
 
+def with_own_arrays(made: Any, value: Any) -> Any:
+    """Return what a block of bdsim is given with arrays of its own: it would keep the user's, which change later.
+
+    What functions are given besides their inputs stays theirs; they may keep a memory there.
+    """
+    if getattr(made, "__module__", "").partition(".")[0] != "bdsim" or made in (Function, Event):
+        return value
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if type(value) in (list, tuple):
+        return type(value)(with_own_arrays(made, each) for each in value)
+    return value
+
+
+def more_arguments(kind: str, given: dict[str, Any]) -> list[Any]:
+    """Return what a FUNCTION gets besides its inputs, and put as many others in its place.
+
+    bdsim asks whether the first is equal to {}, which arrays cannot tell, and adds to the user's list.
+    """
+    more = given.get("fargs") if kind == "FUNCTION" else None
+    if not isinstance(more, (list, tuple)):
+        return []
+    given["fargs"] = [None] * len(more)
+    return list(more)
+
+
 def arguments_of(
     kind: str, made: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> dict[str, Any]:

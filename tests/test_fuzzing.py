@@ -242,6 +242,11 @@ def test_what_was_given_is_shown_in_words():
     assert shown(iter([1])) == "a list_iterator" and shown(["x" * 200]) == "a list"
     assert "object at 0x" not in shown([object()])
 
+    assert shown(np.longdouble(0.5)) == "0.5" and shown(np.clongdouble(1j)) == "1j"  # went on without end
+    within = []
+    within += [within, within]
+    assert shown(within) == "a list"
+
     class _Hidden:
         pass
 

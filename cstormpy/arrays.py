@@ -243,6 +243,12 @@ def _from_objects(array: NDArray[Any], what: str, value: Any, expected: str, exp
     return numbers
 
 
+def refuse_masked(value: Any, what: str) -> None:
+    """Refuse an array, or what holds one, of which some numbers are masked; nothing else is asked of it."""
+    if _masked(value):
+        raise InvalidValue(f"{what}: {_MASKED}")
+
+
 def _has_masked_arrays() -> bool:
     """Tell whether anything can be masked: NumPy loads the module, some 30 ms, when it is first asked for."""
     return "numpy.ma" in sys.modules

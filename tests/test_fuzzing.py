@@ -159,6 +159,9 @@ def test_single_slips_of_the_fuzz_are_named():
         cs.control.Off(mech, limit=[[1, 2], [3]])
 
 
+MASKED = np.ma.masked_array([1.0, 2.0], [True, False])
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "says"),
     [
@@ -192,6 +195,18 @@ def test_single_slips_of_the_fuzz_are_named():
         ("DEMUX", ([1, 1],), r"DEMUX: nout: expected a whole number, got \[1, 1\]"),
         ("MUX", (0,), "MUX: nin: expected at least 1, got 0"),
         ("CLIP", (1.0, -1.0), r"CLIP: min: 1\.0 is above max, -1\.0"),
+        ("CONSTANT", (MASKED,), "CONSTANT: value: expected numbers, got an array in which some are masked"),
+        ("GAIN", (np.ma.masked,), "GAIN: K: expected numbers, got an array in which some are masked"),
+        ("LTI_SISO", ([1], [1, 1], [[1, 2]]), r"LTI_SISO: x0: expected shape \(\) or \(N,\), got \(1, 2\)"),
+        ("STEP", ("soon",), "STEP: T: expected a number, got 'soon'"),
+        ("STEP", ([1.0],), "STEP: T: expected one number, got an array of shape"),
+        ("RAMP", (1j,), "RAMP: T: expected a number, got 1j"),
+        ("SCOPE", (1, None, None, [True]), "SCOPE: stairs: expected True or False"),
+        ("SCOPE", (1, None, None, False, {"a": 1}), "SCOPE: scale: expected real numbers, got"),
+        ("SCOPE", (1, None, None, False, "auto", ["x", 1]), "SCOPE: labels: expected a text for each signal, got 1 am"),
+        ("SCOPE", (1, None, None, False, "auto", None, True, [1.0]), r"SCOPE: title: expected a text, got \[1.0\]"),
+        ("SCOPEXY", (None, "auto", "equal", 0.5), "SCOPEXY: labels: expected"),
+        ("SCOPEXY", (None, "auto", [1.0]), "SCOPEXY: aspect: expected a text, got"),
         ("PIECEWISE", ([(0, 1), (1, 2)],), r"PIECEWISE: expected pairs of a time and a value, as bd\.PIECEWISE\(\(0, "),
         ("PIECEWISE", ([0, 1], [1, "a"]), r"PIECEWISE: expected pairs of a time and a value"),
         ("PIECEWISE", (0.0, 1.0), r"PIECEWISE: expected pairs of a time and a value"),

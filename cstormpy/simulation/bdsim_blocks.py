@@ -24,7 +24,7 @@ from bdsim.blocks.functions import Function
 from bdsim.blocks.sampled import LTI_SS_S
 from bdsim.blocks.sinks import Event
 
-from cstormpy.arrays import real_array
+from cstormpy.arrays import own_arrays, real_array
 from cstormpy.errors import BlockError, InvalidType, InvalidValue, ShapeError, shown
 
 NOTES = {
@@ -228,13 +228,8 @@ def with_own_arrays(made: Any, value: Any) -> Any:
 
     What functions are given besides their inputs stays theirs; they may keep a memory there.
     """
-    if getattr(made, "__module__", "").partition(".")[0] != "bdsim" or made in (Function, Event):
-        return value
-    if isinstance(value, np.ndarray):
-        return value.copy()
-    if type(value) in (list, tuple):
-        return type(value)(with_own_arrays(made, each) for each in value)
-    return value
+    of_bdsim = getattr(made, "__module__", "").partition(".")[0] == "bdsim"
+    return own_arrays(value) if of_bdsim and made not in (Function, Event) else value
 
 
 def more_arguments(kind: str, given: dict[str, Any]) -> list[Any]:

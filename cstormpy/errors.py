@@ -143,7 +143,12 @@ def reason_of(error: Exception) -> str:
     >>> reason_of(KeyError("elbow")), reason_of(InvalidValue("mass: expected a positive number, got 0"))
     ("KeyError: 'elbow'", 'mass: expected a positive number, got 0')
     """
-    return str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, CstormError):
+        return str(error)
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # of a class of the user's that fails to tell
+        return type(error).__name__
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], error: type[UnknownName] = UnknownName) -> UnknownName:

@@ -285,3 +285,14 @@ def test_the_checkers_of_arguments():
     ):  # fmt: skip
         with pytest.raises(CstormError, match=r"^x"):
             check(value)
+
+
+@pytest.mark.parametrize("value", [np.array(0.5, dtype=object), np.array(None)])
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_signal_that_is_an_array_of_one_object_is_a_number_or_refused(engine, value):
+    """A TypeError came, "iteration over a 0-d array"."""
+    sim = cs.Simulation(live=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(value), bd.INTEGRATOR(name="x"))
+    with contextlib.suppress(CstormError):
+        assert sim.run(bd, T=1.0).x[-1, 0] == pytest.approx(0.5)

@@ -539,6 +539,7 @@ def _finite(value: Any) -> bool:
     try:
         return bool(np.isfinite(value).all())
     except TypeError:  # not a number at all: a pose, a text
-        return not (isinstance(value, (list, tuple, np.ndarray)) and any(each is None for each in value))
+        each = value.flat if isinstance(value, np.ndarray) else value  # an array of one object cannot be gone through
+        return not (isinstance(value, (list, tuple, np.ndarray)) and any(entry is None for entry in each))
     except ValueError:  # rows of unequal length
         return False

@@ -243,6 +243,29 @@ def _from_objects(array: NDArray[Any], what: str, value: Any, expected: str, exp
     return numbers
 
 
+def own_arrays(value: Any) -> Any:
+    """Return a value, or a list, tuple or dict of such, with copies of its arrays: whoever gave them may change them.
+
+    >>> a = np.ones(2)
+    >>> kept = own_arrays({"start": (a, [a])})
+    >>> a += 1
+    >>> kept
+    {'start': (array([1., 1.]), [array([1., 1.])])}
+    """
+    kind = type(value)
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if kind in (list, tuple):
+        return kind(map(own_arrays, value))
+    return {name: own_arrays(each) for name, each in value.items()} if kind is dict else value
+
+
+def refuse_masked(value: Any, what: str) -> None:
+    """Refuse an array, or what holds one, of which some numbers are masked; nothing else is asked of it."""
+    if _masked(value):
+        raise InvalidValue(f"{what}: {_MASKED}")
+
+
 def _has_masked_arrays() -> bool:
     """Tell whether anything can be masked: NumPy loads the module, some 30 ms, when it is first asked for."""
     return "numpy.ma" in sys.modules

@@ -29,6 +29,8 @@ __all__ = [
 
 _LONGEST = 80
 """Characters of a value that a message shows."""
+_DEPTH = 4
+"""Lists within one another that a message shows."""
 
 
 class CstormError(Exception):
@@ -97,6 +99,11 @@ def shown(value: Any) -> str:
     >>> shown("fast"), shown(2.5), shown([1, "x"]), shown(10**400), shown(object())
     ("'fast'", '2.5', "[1, 'x']", 'a whole number of more than 20 digits', 'an object')
     """
+    return _shown(value, _DEPTH)
+
+
+def _shown(value: Any, depth: int) -> str:
+    """Return how a message shows a value, and lists and the like within it so many deep: some hold themselves."""
     kind: type = type(value)
     if kind in (str, bytes):
         return repr(value[:_LONGEST]) + ("…" if len(value) > _LONGEST else "")
@@ -105,24 +112,26 @@ def shown(value: Any) -> str:
     if value is None or value is Ellipsis or kind in (bool, float, complex):
         return repr(value)
     if kind in (list, tuple, dict, set) and len(value) <= 8:
-        text = _written(value)
-        if len(text) <= _LONGEST:
+        text = _written(value, depth - 1) if depth else ""
+        if 0 < len(text) <= _LONGEST:
             return text
     if isinstance(value, type):
         return f"the class {value.__name__.lstrip('_')}"
     shape = getattr(value, "shape", None)
     if type(shape) is tuple and hasattr(value, "dtype"):
-        one = not shape and value.dtype.kind in "biufcSU"  # a scalar of NumPy's, or an array that holds one
-        return shown(value.item()) if one else f"an array of shape {shape}"
+        if not shape and value.dtype.kind in "biufcSU":  # a scalar of NumPy's, or an array that holds one
+            given = value.astype({"f": float, "c": complex}.get(value.dtype.kind, value.dtype))  # no long double
+            return _shown(given.item(), depth)
+        return f"an array of shape {shape}"
     name = kind.__name__.lstrip("_") or "object"
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _written(value: Any) -> str:
+def _written(value: Any, depth: int) -> str:
     """Return a list, tuple, dict or set as it is written, its entries as `shown` has them."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{shown(k)}: {shown(v)}" for k, v in value.items()) + "}"
-    inner = ", ".join(map(shown, value))
+        return "{" + ", ".join(f"{_shown(k, depth)}: {_shown(v, depth)}" for k, v in value.items()) + "}"
+    inner = ", ".join(_shown(entry, depth) for entry in value)
     if isinstance(value, tuple):
         return f"({inner},)" if len(value) == 1 else f"({inner})"
     return f"[{inner}]" if isinstance(value, list) else f"{{{inner}}}" if value else "set()"
@@ -134,7 +143,12 @@ def reason_of(error: Exception) -> str:
     >>> reason_of(KeyError("elbow")), reason_of(InvalidValue("mass: expected a positive number, got 0"))
     ("KeyError: 'elbow'", 'mass: expected a positive number, got 0')
     """
-    return str(error) if isinstance(error, CstormError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, CstormError):
+        return str(error)
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # of a class of the user's that fails to tell
+        return type(error).__name__
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], error: type[UnknownName] = UnknownName) -> UnknownName:

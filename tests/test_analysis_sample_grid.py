@@ -9,6 +9,7 @@ import pytest
 
 import cstormpy as cs
 from cstormpy.simulation.analysis.extremes import extreme_times
+from cstormpy.simulation.diagram import Diagram
 
 COSTS = {
     "row": lambda out: out.signal("plant.q")[37, 0],
@@ -89,3 +90,40 @@ def test_samples_a_rounding_from_each_other_leave_a_peak_where_it_is(double):
         warnings.simplefilter("always")
         found = extreme_times(t, np.sin(t)[:, None], [])
     assert not said and found == pytest.approx([np.pi / 2], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"dt": 1e-5, "max_step": 1.0},
+        {"solver": "DOP853", "dt": 1e-5, "max_step": 1.0},
+        {"solver": "RK4", "dt": 0.2, "log_dt": 1e-5},
+    ],
+    ids=["RK45", "DOP853", "RK4"],
+)
+def test_steps_of_many_samples_are_sampled_by_the_compiled_diagram(options, monkeypatch):
+    """More than 2046 samples within a step were asked of the blocks one by one: 50 s for a million in place of 0.2."""
+    asked = []
+    evaluate = Diagram.evaluate
+    monkeypatch.setattr(Diagram, "evaluate", lambda self, *at: asked.append(1) or evaluate(self, *at))
+
+    def run(engine, T=0.5):
+        sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+        bd = sim.blockdiagram()
+        turn, swing = bd.INTEGRATOR(x0=1.0, name="cos"), bd.INTEGRATOR(x0=0.0, name="sin")
+        bd.connect(turn, swing)
+        bd.connect(swing, minus := bd.GAIN(-1.0, name="minus"))
+        bd.connect(minus, turn)
+        bd.connect(turn, relay := bd.RELAY(on=0.9, off=0.0, name="relay"))
+        bd.connect(relay, bd.NULL())
+        asked.clear()
+        return sim.run(bd, T=T, watch=["relay", "minus"], **options)
+
+    out = run("compiled")
+    assert len(asked) < 100
+    plain = run("interpreted")
+    np.testing.assert_allclose(out.t, np.arange(50001) * 1e-5, atol=1e-12)
+    np.testing.assert_allclose(out.x, plain.x, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(out.signal("relay"), plain.signal("relay"))
+    np.testing.assert_allclose(out.signal("minus"), -out.x[:, 1], rtol=0, atol=1e-15)
+    np.testing.assert_allclose(out.x[:, 0], np.cos(out.t), atol=1e-4)

@@ -199,3 +199,27 @@ def test_a_number_of_the_mechanism_is_set_in_a_run(engine):
     ):
         with pytest.raises(CstormError, match=f"block 'plant': parameter '{name}' does not exist; {says}"):
             plant.set_param(name, 1.0)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize(
+    ("kind", "arguments", "expected"),
+    [
+        ("CONSTANT", lambda a: (a,), [1.0, 2.0]),
+        ("GAIN", lambda a: (a,), [1.0, 2.0]),
+        ("CLIP", lambda a: (a, 2 * a), [1.0, 2.0]),
+        ("PIECEWISE", lambda a: ((0.0, a), (5.0, 2 * a)), [1.0, 2.0]),
+    ],
+)
+def test_an_array_that_changes_later_is_another(engine, kind, arguments, expected):
+    """bdsim's blocks kept the array of who made them: two of one array, scaled in between, were both of the second."""
+    sim, given = cs.Simulation(engine=engine, graphics=False, progress=False), np.array([1.0, 2.0])
+    bd = sim.blockdiagram()
+    block = getattr(bd, kind)(*arguments(given), name="it")
+    given *= -3.0
+    for port in range(block.nin):
+        bd.connect(bd.CONSTANT([1.0, 1.0] if kind == "CLIP" else 1.0), block[port])
+    bd.connect(block, bd.INTEGRATOR(x0=[0.0, 0.0]))
+    np.testing.assert_allclose(sim.run(bd, T=1.0).x[-1], expected, atol=1e-9)
+    given *= 7.0
+    np.testing.assert_allclose(sim.run(bd, T=1.0).x[-1], expected, atol=1e-9)

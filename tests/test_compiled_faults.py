@@ -241,6 +241,33 @@ def test_a_singular_matrix_is_named_by_its_block():
         sim.run(bd, T=1.0, on_error="raise")
 
 
+class _Mute(Exception):
+    """An error of the user's that fails to tell what was wrong."""
+
+    def __str__(self):
+        raise AttributeError("it has no reason")
+
+
+def raise_mute(*_):
+    raise _Mute
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("where", ["function", "observer", "at"])
+def test_an_error_that_fails_to_tell_itself_is_told_by_its_class(engine, where):
+    """The AttributeError of its text ended the run, and the samples until then were lost."""
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=0.0, name="x")
+    bd.connect(bd.CONSTANT(1.0), x)
+    bd.connect(x, f := bd.FUNCTION(lambda u: raise_mute() if where == "function" and u > 0.5 else u, name="f"))
+    bd.connect(f, bd.NULL())
+    asked = {"observer": lambda t, x: raise_mute() if t > 0.5 else None} if where == "observer" else {}
+    asked |= {"at": {0.5: raise_mute}} if where == "at" else {}
+    out = sim.run(bd, T=1.0, **asked)
+    assert out.status == "failed" and "_Mute" in out.message and len(out.t) > 1
+
+
 # names and strings are never pasted into source -------------------------------------------------------
 
 

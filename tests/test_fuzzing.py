@@ -171,6 +171,9 @@ def test_single_slips_of_the_fuzz_are_named():
         cs.control.Off(mech, limit=[[1, 2], [3]])
 
 
+MASKED = np.ma.masked_array([1.0, 2.0], [True, False])
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "says"),
     [
@@ -204,6 +207,18 @@ def test_single_slips_of_the_fuzz_are_named():
         ("DEMUX", ([1, 1],), r"DEMUX: nout: expected a whole number, got \[1, 1\]"),
         ("MUX", (0,), "MUX: nin: expected at least 1, got 0"),
         ("CLIP", (1.0, -1.0), r"CLIP: min: 1\.0 is above max, -1\.0"),
+        ("CONSTANT", (MASKED,), "CONSTANT: value: expected numbers, got an array in which some are masked"),
+        ("GAIN", (np.ma.masked,), "GAIN: K: expected numbers, got an array in which some are masked"),
+        ("LTI_SISO", ([1], [1, 1], [[1, 2]]), r"LTI_SISO: x0: expected shape \(\) or \(N,\), got \(1, 2\)"),
+        ("STEP", ("soon",), "STEP: T: expected a number, got 'soon'"),
+        ("STEP", ([1.0],), "STEP: T: expected one number, got an array of shape"),
+        ("RAMP", (1j,), "RAMP: T: expected a number, got 1j"),
+        ("SCOPE", (1, None, None, [True]), "SCOPE: stairs: expected True or False"),
+        ("SCOPE", (1, None, None, False, {"a": 1}), "SCOPE: scale: expected real numbers, got"),
+        ("SCOPE", (1, None, None, False, "auto", ["x", 1]), "SCOPE: labels: expected a text for each signal, got 1 am"),
+        ("SCOPE", (1, None, None, False, "auto", None, True, [1.0]), r"SCOPE: title: expected a text, got \[1.0\]"),
+        ("SCOPEXY", (None, "auto", "equal", 0.5), "SCOPEXY: labels: expected"),
+        ("SCOPEXY", (None, "auto", [1.0]), "SCOPEXY: aspect: expected a text, got"),
         ("PIECEWISE", ([(0, 1), (1, 2)],), r"PIECEWISE: expected pairs of a time and a value, as bd\.PIECEWISE\(\(0, "),
         ("PIECEWISE", ([0, 1], [1, "a"]), r"PIECEWISE: expected pairs of a time and a value"),
         ("PIECEWISE", (0.0, 1.0), r"PIECEWISE: expected pairs of a time and a value"),
@@ -254,6 +269,11 @@ def test_what_was_given_is_shown_in_words():
     assert shown(iter([1])) == "a list_iterator" and shown(["x" * 200]) == "a list"
     assert "object at 0x" not in shown([object()])
 
+    assert shown(np.longdouble(0.5)) == "0.5" and shown(np.clongdouble(1j)) == "1j"  # went on without end
+    within = []
+    within += [within, within]
+    assert shown(within) == "a list"
+
     class _Hidden:
         pass
 
@@ -277,3 +297,14 @@ def test_the_checkers_of_arguments():
     ):  # fmt: skip
         with pytest.raises(CstormError, match=r"^x"):
             check(value)
+
+
+@pytest.mark.parametrize("value", [np.array(0.5, dtype=object), np.array(None)])
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_signal_that_is_an_array_of_one_object_is_a_number_or_refused(engine, value):
+    """A TypeError came, "iteration over a 0-d array"."""
+    sim = cs.Simulation(live=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(value), bd.INTEGRATOR(name="x"))
+    with contextlib.suppress(CstormError):
+        assert sim.run(bd, T=1.0).x[-1, 0] == pytest.approx(0.5)

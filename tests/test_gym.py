@@ -43,6 +43,18 @@ def test_loading_the_package_loads_no_gymnasium():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "False"
 
 
+@pytest.mark.parametrize("kind", ["choices", "limits"])
+def test_arrays_that_change_later_are_others(kind):
+    """Actions were those of the array that had been given, as it stood at each step."""
+    given = np.array([[-1.0], [1.0]])
+    limits = {"low": given[0], "high": given[1]}
+    env = own(**({"choices": given, "low": None, "high": None} if kind == "choices" else limits))
+    env.reset(seed=0)
+    given *= 50.0
+    after = env.step(1 if kind == "choices" else np.array([1.0], dtype=np.float32))[0]
+    np.testing.assert_allclose(after[1], 0.1, atol=1e-6)  # what pushes with 1 for 0.1 s
+
+
 @pytest.mark.parametrize("which", ["acrobot", "pendulum", "own"])
 def test_gymnasiums_own_checker_passes(which, acrobot):
     from gymnasium.utils.env_checker import check_env

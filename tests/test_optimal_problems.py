@@ -568,3 +568,23 @@ def test_postures_in_degrees_are_noted(caplog):
         "joint 'elbow': start -92.5 rad is more than two turns",
         "joint 'shoulder': end 60.5 rad is more than two turns",
     ]
+
+
+def test_arrays_that_change_later_are_others():
+    """A problem kept the arrays that it was given: `replace`, copies and processes began where they stood then."""
+    arm = library.planar_2r()
+    start, end, names = np.array([0.0, 0.5]), np.array([1.2, 0.9]), ["elbow"]
+    goal, low = np.array([1.0, 1.0]), np.array([-9.0, -9.0])
+    bounded = Constraint(lambda at: at.q, lower=low)
+    objective = Effort(names) + Terminal(q=goal)
+    problem = Problem(arm, duration=1.5, start=(start, 0.0 * start), end=end, objective=objective)
+    names[0] = "shoulder"
+    for given in (start, end, goal, low):
+        given += 7.0
+    for same in (problem, problem.replace(points=20), pickle.loads(pickle.dumps(problem))):
+        np.testing.assert_array_equal(same.start.q, [0.0, 0.5])
+        np.testing.assert_array_equal(same.end.q, [1.2, 0.9])
+    np.testing.assert_array_equal(bounded.lower, [-9.0, -9.0])
+    effort, there = (term for _, term in objective.parts)
+    assert effort.joints == ["elbow"]
+    np.testing.assert_array_equal(there.q, [1.0, 1.0])

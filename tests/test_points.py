@@ -99,6 +99,19 @@ def test_points_move_as_xiang_s_recursion_says():
             assert_close(slope, expected, 1e-12)
 
 
+@pytest.mark.parametrize("ask", ["point_velocity", "point_acceleration", "point_motion"])
+def test_motions_that_overflow_are_refused(ask):
+    """The derivatives of the acceleration were NaN, with warnings of NumPy."""
+    mech, large = cs.library.acrobot(), np.full(2, 1e200)
+    at = [np.full(2, 0.3), *[large] * (1 if ask == "point_velocity" else 2)]
+    point = [1e200, 0.0, 0.0]
+    with pytest.raises(cs.NonFinite, match="the result is not finite although all given numbers are"):
+        getattr(mech, ask)(*at, "forearm", point)
+    rows = [np.stack([0.0 * given, given]) for given in at]
+    with pytest.raises(cs.NonFinite, match="the result in row 1 is not finite"):
+        getattr(mech, ask)(*rows, "forearm", point)
+
+
 @pytest.mark.parametrize("engine", ["interpreted", pytest.param("compiled", marks=pytest.mark.slow)])
 def test_kinematics_says_how_a_tool_is_accelerated(engine):
     """Wired behind a plant and its effort: the second difference of the position that the same block gives."""

@@ -17,7 +17,7 @@ from cstormpy.control import LQR, EnergyPump, SwingUp
 from cstormpy.report.drawing import HEAD, WIDEST, compose, diagram_views, states
 from cstormpy.report.facts import block_rows
 from cstormpy.report.levels import Level, read_levels
-from cstormpy.report.svg import text_width
+from cstormpy.report.svg import shortened, text_width
 
 SIZES = {"n": 10.5, "p": 9.5, "t": 12.0, "small": 11.0, "title": 11.0, "sign": 11.0}
 
@@ -304,3 +304,11 @@ def test_ports_are_not_listed_as_parameters():
     assert "wrench" not in rows["plant"] and not any(
         "Plug" in said for said in {**rows["plant"], **rows["push"]}.values()
     )
+
+
+@pytest.mark.parametrize("letter", ["i", "m", "A"])
+def test_a_name_without_end_is_cut_at_once(letter):
+    """Letter by letter, a name of 100 000 took hours."""
+    found = shortened(letter * 10**6, 12.0, 100.0)
+    assert found == shortened(letter * 1000, 12.0, 100.0) and found.endswith("…")
+    assert text_width(found, 12.0) <= 100.0 < text_width(letter + found, 12.0)

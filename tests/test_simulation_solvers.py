@@ -224,6 +224,14 @@ def pendulum_run(solver, engine, **options):
     return sim.run(bd, 1.0, solver=solver, **options)
 
 
+def test_a_method_keeps_coefficients_of_its_own():
+    """One that was checked became another, with the array of weights that it had been given."""
+    given = np.array([1 / 6, 2 / 3, 1 / 6])
+    method = kutta(b=given)
+    given *= 2.0
+    np.testing.assert_array_equal(method.b, [1 / 6, 2 / 3, 1 / 6])
+
+
 def test_a_method_of_ones_own_runs_in_both_engines():
     adaptive, fixed = kutta(), kutta(E=None)
     for solver, options in ((adaptive, {"rtol": 1e-7}), (fixed, {"dt": 1e-3})):

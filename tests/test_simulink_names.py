@@ -87,6 +87,8 @@ class Scaled:
         "by name": ((Scaled.by_name,), 1.5),
         "partial": ((functools.partial(Scaled.by_name, k=4.0),), 2.0),
         "fargs and a default": ((lambda x, a, b=2.0: a * x + b, 1, 1, False, [4.0]), 4.0),
+        "arrays": ((lambda x, a: float(a @ a) * x, 1, 1, False, [np.array([1.0, 2.0])]), 2.5),
+        "an array": ((lambda x, a: float(a @ a) * x, 1, 1, False, (np.array([1.0, 2.0]),)), 2.5),
         "fkwargs": ((Scaled.by_name, 1, 1, False, None, {"k": 5.0}), 2.5),
         "numpy and fargs": ((np.power, 1, 1, False, [2]), 0.25),
         "numpy and some fargs": ((np.clip, 1, 1, False, [0.1, 0.2]), 0.2),
@@ -103,6 +105,14 @@ def test_functions_with_defaults_and_with_fargs_run(engine, given, value):
     assert sim.run(bd, T=1.0).x[-1, 0] == pytest.approx(value, abs=1e-9)
     with pytest.raises(cs.CstormError, match="the function takes 3 arguments, nin=1"):
         bd.FUNCTION(lambda x, y, k=3.0: k * x)
+
+
+def test_two_functions_may_share_their_fargs(bd):
+    """bdsim added the memory of the first to the list: "the function takes 3 arguments, nin=1"."""
+    more = [2.0]
+    for _ in range(2):
+        assert bd.FUNCTION(lambda x, a, memory: a * x, 1, 1, True, more).args == [2.0, {}]
+    assert more == [2.0]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arrays import Array, real_array
-from cstormpy.dynamics.checked_arguments import link_index, read_samples
+from cstormpy.dynamics.checked_arguments import link_index, read_samples, refuse_overflow
 from cstormpy.dynamics.kinematics import forward_kinematics, jacobian, places_on_path
 from cstormpy.graph.arrays import as_numbers
 
@@ -57,8 +57,12 @@ class PointMotion:
 def point_velocity(mech: Linkage, q: ArrayLike, qd: ArrayLike, link: str | int, point: ArrayLike) -> Array:
     """Return v, (3,) or (N, 3)."""
     q, qd, r = as_numbers(q, "q"), as_numbers(qd, "qd"), _point(point)
+    samples = read_samples(mech, {"q": q, "qd": qd})
     R, J = _rotation(mech, q, link), jacobian(mech, q, link, qd)[0]
-    return _apply(R, _apply(_at(r, J), qd))
+    with _overflow_refused():
+        v = _apply(R, _apply(_at(r, J), qd))
+    refuse_overflow(samples, v)
+    return v
 
 
 def point_acceleration(
@@ -66,11 +70,14 @@ def point_acceleration(
 ) -> Array:
     """Return a, (3,) or (N, 3); all may be symbols."""
     q, qd, qdd, r = as_numbers(q, "q"), as_numbers(qd, "qd"), as_numbers(qdd, "qdd"), _point(point)
-    read_samples(mech, {"q": q, "qd": qd, "qdd": qdd})
+    samples = read_samples(mech, {"q": q, "qd": qd, "qdd": qdd})
     J, rate = jacobian(mech, q, link, qd)
-    omega = _apply(J[..., :3, :], qd)
-    inside = _apply(_at(r, J), qdd) + _apply(_at(r, rate), qd) + _cross(omega, _apply(_at(r, J), qd))
-    return _apply(_rotation(mech, q, link), inside)
+    with _overflow_refused():
+        omega = _apply(J[..., :3, :], qd)
+        inside = _apply(_at(r, J), qdd) + _apply(_at(r, rate), qd) + _cross(omega, _apply(_at(r, J), qd))
+        a = _apply(_rotation(mech, q, link), inside)
+    refuse_overflow(samples, a)
+    return a
 
 
 def point_motion(
@@ -82,15 +89,17 @@ def point_motion(
     q, qd, qdd = samples.rows.values()
     poses = forward_kinematics(mech, q)
     R = poses[:, index, :3, :3]
-    J, J_rate, J_rate2 = _jacobian_rates(mech, q, qd, qdd, index, poses)
-    omega, alpha = _apply(J[:, :3], qd), _apply(J[:, :3], qdd) + _apply(J_rate[:, :3], qd)
-    turn, turn_rate = _hat(omega), _hat(alpha)
-    P, P1, P2 = _at(r, J), _at(r, J_rate), _at(r, J_rate2)
-    parts = P, turn @ P + P1, (turn_rate + turn @ turn) @ P + 2.0 * turn @ P1 + P2
-    P, P1, P2 = (R @ part for part in parts)
-    found = (
-        poses[:, index, :3, 3] + R @ r, _apply(P, qd), _apply(P, qdd) + _apply(P1, qd), P, P1, P2, 2.0 * P1
-    )  # fmt: skip
+    with _overflow_refused():
+        J, J_rate, J_rate2 = _jacobian_rates(mech, q, qd, qdd, index, poses)
+        omega, alpha = _apply(J[:, :3], qd), _apply(J[:, :3], qdd) + _apply(J_rate[:, :3], qd)
+        turn, turn_rate = _hat(omega), _hat(alpha)
+        P, P1, P2 = _at(r, J), _at(r, J_rate), _at(r, J_rate2)
+        parts = P, turn @ P + P1, (turn_rate + turn @ turn) @ P + 2.0 * turn @ P1 + P2
+        P, P1, P2 = (R @ part for part in parts)
+        found = (
+            poses[:, index, :3, 3] + R @ r, _apply(P, qd), _apply(P, qdd) + _apply(P1, qd), P, P1, P2, 2.0 * P1
+        )  # fmt: skip
+    refuse_overflow(samples, *found)
     return PointMotion(*(samples.shaped(part) for part in found))
 
 
@@ -127,6 +136,11 @@ def _bracket(X: Array, Y: Array) -> Array:
     w, v = X[:, :3], X[:, 3:]
     turned = np.cross(w, Y[:, :3], axis=1)
     return np.concatenate([turned, np.cross(w, Y[:, 3:], axis=1) + np.cross(v, Y[:, :3], axis=1)], axis=1)
+
+
+def _overflow_refused() -> np.errstate:
+    """Return a context in which NumPy does not warn of what `refuse_overflow` refuses behind it."""
+    return np.errstate(over="ignore", invalid="ignore")
 
 
 def _point(point: ArrayLike) -> Array:

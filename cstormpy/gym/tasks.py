@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import entries, flag, function, option, positive, takes, whole_number
-from cstormpy.arrays import Array, real_array
+from cstormpy.arrays import Array, own_arrays, real_array
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.mechanism import library
 
@@ -106,6 +106,8 @@ class Task:
             whole_number(self.max_steps, "Task: max_steps", 1, 10**9)
         if (self.choices is None) == (self.low is None or self.high is None):
             raise InvalidValue("Task: give choices=[[-1.0], [1.0]] for actions that choose, or low= and high=")
+        for name in ("choices", "low", "high", "observation_low", "observation_high"):
+            object.__setattr__(self, name, own_arrays(getattr(self, name)))
 
     def action_values(self, size: int) -> Array:
         """Return the values that actions choose among, (k, m)."""

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks as numbers
 from cstormpy import lie
-from cstormpy.arrays import as_floats
+from cstormpy.arrays import as_floats, own_arrays
 from cstormpy.dynamics.checked_arguments import link_index
 from cstormpy.dynamics.inverse_kinematics import masked
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, shown
@@ -44,7 +44,8 @@ class PathConstraint:
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, at: AtLike, name: str) -> None:
         self.name = numbers.name(name, "name of a constraint")
-        self.lower, self.upper = as_floats(lower, f"{self.name}: lower"), as_floats(upper, f"{self.name}: upper")
+        self.lower = own_arrays(as_floats(lower, f"{self.name}: lower"))
+        self.upper = own_arrays(as_floats(upper, f"{self.name}: upper"))
         for bound in (self.lower, self.upper):
             if np.isnan(bound).any() or bound.ndim > 1:
                 raise InvalidValue(f"constraint {name!r}: a bound must be a number, or a number for each function")

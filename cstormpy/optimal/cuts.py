@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.arguments import option
-from cstormpy.arrays import is_single
+from cstormpy.arrays import is_single, own_arrays
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
 from cstormpy.loops.assembly import independent_rows, regular_posture, singular
 from cstormpy.loops.closure import closure_of, owners
@@ -50,6 +50,10 @@ class Cut:
 
     loop: str
     play: Any = 0.0
+
+    def __post_init__(self) -> None:
+        """Keep bounds of its own."""
+        object.__setattr__(self, "play", own_arrays(self.play))
 
     def bounds(self, count: int) -> tuple[Array, Array]:
         """Return the bounds of φ in each of its closed directions, (count,) each."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cstormpy import checks
 from cstormpy.arguments import flag, option
-from cstormpy.arrays import real_array
+from cstormpy.arrays import own_arrays, real_array
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, shown
 from cstormpy.linkage.degrees import say_degrees
 from cstormpy.mechanism import Mechanism
@@ -197,7 +197,7 @@ class Problem(metaclass=ArgumentNames):
         missing = [name for name in ("duration", "start", "objective") if name not in options]
         if missing:
             raise InvalidType(f"problem: {missing[0]}= is missing")
-        self.options = _Options(**options)
+        self.options = _Options(**own_arrays(options))
         self._read()
         self._is_made = True
 

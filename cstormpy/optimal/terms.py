@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cstormpy import checks
+from cstormpy.arrays import own_arrays
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.mechanism import Mechanism
 from cstormpy.optimal.joints import mask_of, targets_of
@@ -137,7 +138,7 @@ class _Square(Term):
 
     def __init__(self, joints: Any = None) -> None:
         super().__init__()
-        self.joints = joints
+        self.joints = own_arrays(joints)
         self._known: tuple[Mechanism, Array] | None = None
 
     def _default(self, mech: Mechanism) -> Array:
@@ -220,7 +221,7 @@ class EnergySpent(Term):
 
     def __init__(self, joints: Any = None, smooth: float | None = None, recover: float = -1.0) -> None:
         super().__init__()
-        self.joints, self.smooth = joints, None if smooth is None else checks.positive(smooth, "smooth")
+        self.joints, self.smooth = own_arrays(joints), None if smooth is None else checks.positive(smooth, "smooth")
         self.recover = checks.real(recover, "recover")
         if not -1.0 <= self.recover <= 1.0:
             raise InvalidValue(f"recover: expected a part from -1 (spent as well) to 1 (given back), got {recover}")
@@ -270,7 +271,7 @@ class Terminal(Term):
         super().__init__()
         if q is None and qd is None:
             raise InvalidValue("Terminal: give q= or qd=, the positions or rates that are wanted at the end")
-        self.q, self.qd = q, qd
+        self.q, self.qd = own_arrays(q), own_arrays(qd)
 
     def check(self, mech: Mechanism) -> None:
         """Refuse joints that do not exist."""

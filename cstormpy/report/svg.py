@@ -37,7 +37,7 @@ def shortened(value: str, size: float, width: float) -> str:
     """Return the text, cut with an ellipsis where it would be wider than this."""
     if text_width(value, size) <= width:
         return value
-    kept = value
+    kept = value[: int(width / text_width("i", size)) + 1]  # of the narrowest letters
     while kept and text_width(kept + "…", size) > width:
         kept = kept[:-1]
     return kept + "…"

@@ -24,7 +24,7 @@ from bdsim.blocks.functions import Function
 from bdsim.blocks.sampled import LTI_SS_S
 from bdsim.blocks.sinks import Event
 
-from cstormpy.arrays import real_array
+from cstormpy.arrays import own_arrays, real_array
 from cstormpy.errors import BlockError, InvalidType, InvalidValue, ShapeError, shown
 
 NOTES = {
@@ -221,6 +221,27 @@ def linear_outputs(block: Any, t: Any, u: list[Any], x: Any) -> list[Any]:
 def side_by_side(u: list[Any]) -> Any:
     """Return signals as one vector."""
     return np.concatenate([np.ravel(value) for value in u])
+
+
+def with_own_arrays(made: Any, value: Any) -> Any:
+    """Return what a block of bdsim is given with arrays of its own: it would keep the user's, which change later.
+
+    What functions are given besides their inputs stays theirs; they may keep a memory there.
+    """
+    of_bdsim = getattr(made, "__module__", "").partition(".")[0] == "bdsim"
+    return own_arrays(value) if of_bdsim and made not in (Function, Event) else value
+
+
+def more_arguments(kind: str, given: dict[str, Any]) -> list[Any]:
+    """Return what a FUNCTION gets besides its inputs, and put as many others in its place.
+
+    bdsim asks whether the first is equal to {}, which arrays cannot tell, and adds to the user's list.
+    """
+    more = given.get("fargs") if kind == "FUNCTION" else None
+    if not isinstance(more, (list, tuple)):
+        return []
+    given["fargs"] = [None] * len(more)
+    return list(more)
 
 
 def arguments_of(

@@ -15,8 +15,8 @@ import numpy as np
 from bdsim import BlockDiagram
 from bdsim.components import Clock
 
-from cstormpy.arguments import option, whole_number
-from cstormpy.arrays import real_array, real_number
+from cstormpy.arguments import entries, flag, option, whole_number
+from cstormpy.arrays import real_array, real_number, refuse_masked
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, NonFinite, shown, unknown_name
 from cstormpy.simulation.block_maker import signature_of
 
@@ -68,6 +68,9 @@ def _check_bdsim(
             if name not in _names(made):
                 raise unknown_name(f"{kind}: argument", name, signature_of(made).parameters)
     for p in parameters:
+        refuse_masked(bound.get(p.name), f"{kind}: {p.name}")
+        if p.name == "x0" and isinstance(bound.get("x0"), (list, tuple, np.ndarray)):
+            real_array(bound["x0"], f"{kind}: x0", (), ("any",))
         is_number = type(p.default) in (int, float) or p.annotation == "float"
         is_number = is_number and kind != "CONSTANT"  # which may be anything
         given = bound.get(p.name, 0.0)
@@ -228,6 +231,30 @@ def _wave(kind: str, arguments: Mapping[str, Any]) -> None:
     _bounds(kind, arguments)
 
 
+def _time(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse a time at which a source begins that is none; one that never begins is."""
+    T = arguments["T"]
+    if not (isinstance(T, float) and math.isinf(T)):
+        real_number(T, f"{kind}: T")
+
+
+def _drawn(kind: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse titles, labels and scales that a figure cannot have, before what it shows has been simulated."""
+    if arguments.get("stairs") is not None:
+        flag(arguments["stairs"], f"{kind}: stairs")
+    for name in ("title", "aspect"):
+        value = arguments.get(name)
+        if value is not None and not isinstance(value, str):
+            raise InvalidType(f"{kind}: {name}: expected a text, got {shown(value)}")
+    labels = arguments["labels"]
+    for label in () if labels is None else entries(labels, f"{kind}: labels", "texts"):
+        if not isinstance(label, str):
+            raise InvalidType(f"{kind}: labels: expected a text for each signal, got {shown(label)} among them")
+    scale = arguments.get("scale")
+    if scale is not None and not isinstance(scale, str):
+        real_array(scale, f"{kind}: scale")
+
+
 def _subsystem(kind: str, given: Mapping[str, Any]) -> None:
     """Refuse a diagram that lacks one of both ends, or has it twice; bdsim knows no subsystem of one end."""
     bd = given["subsys"]
@@ -256,6 +283,11 @@ _CHECKS: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
     "LTI_SISO": _fraction,
     "LTI_SISO_S": _fraction,
     "PIECEWISE": _pieces,
+    "RAMP": _time,
+    "SCOPE": _drawn,
+    "SCOPEXY": _drawn,
+    "SCOPEXY1": _drawn,
+    "STEP": _time,
     "SUBSYSTEM": _subsystem,
     "SUM": _signs("signs", "+-", "+-"),
     "PROD": _signs("ops", "*/", "*/"),

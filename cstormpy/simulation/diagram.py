@@ -308,7 +308,7 @@ class Diagram:
         """Return the error that names the block that failed, and what it was given."""
         t = t if abs(t) > _BESIDE_ZERO else 0.0
         if b is None:
-            return BlockError(f"the diagram failed at t = {t:.9g}: {type(error).__name__}: {error}")
+            return BlockError(f"the diagram failed at t = {t:.9g}: {reason_of(error)}")
         if isinstance(error, DiagramError):
             return error
         reason = f"{reason_of(error)}{line_of_user(error)}{_hint(b, what, error)}"
@@ -481,7 +481,7 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     method, arguments = _CALLED.get(what, ("", ()))
     if method and not takes(getattr(b, method), arguments):
         return f"; it is called as {method}({', '.join(arguments)}): define {method}({', '.join(('self', *arguments))})"
-    of_none = "None" in str(error) and not isinstance(error, BlockError)  # which tells of what it returns
+    of_none = "None" in reason_of(error) and not isinstance(error, BlockError)  # which tells of what it returns
     if what == "output" and of_none and b.nin and sees_states_alone(b):
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
     if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
@@ -539,6 +539,7 @@ def _finite(value: Any) -> bool:
     try:
         return bool(np.isfinite(value).all())
     except TypeError:  # not a number at all: a pose, a text
-        return not (isinstance(value, (list, tuple, np.ndarray)) and any(each is None for each in value))
+        each = value.flat if isinstance(value, np.ndarray) else value  # an array of one object cannot be gone through
+        return not (isinstance(value, (list, tuple, np.ndarray)) and any(entry is None for entry in each))
     except ValueError:  # rows of unequal length
         return False

@@ -14,7 +14,7 @@ from bdsim.components import Clock, SampledBlock
 from bdsim.graphics_block import GraphicsBlock
 
 from cstormpy.errors import CstormError, InvalidValue, UnknownAttribute, unknown_name
-from cstormpy.simulation.bdsim_blocks import arguments_of
+from cstormpy.simulation.bdsim_blocks import arguments_of, more_arguments, with_own_arrays
 from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.given_names import given_names
 from cstormpy.simulation.palette import quiet
@@ -42,9 +42,12 @@ def make_block(
         Where it is entered.
     """
     try:
+        args = tuple(with_own_arrays(made, value) for value in args)
+        named = {name: with_own_arrays(made, value) for name, value in named.items()}
         bound = check_arguments(kind, made, args, named)
         changed = arguments_of(kind, made, bound.signature, args, named)
         given = args if changed is named else ()
+        more = more_arguments(kind, changed)
         sampled = isinstance(made, type) and issubclass(made, SampledBlock)
         kept = changed.pop("snames", None) if sampled else None
         ports = {key: changed.pop(key, None) for key in ("inames", "onames")} if kind == "SUBSYSTEM" else {}
@@ -52,6 +55,8 @@ def make_block(
             block = made(*given, bd=bd, **changed)
         if kept is not None:  # bdsim counts the continuous states, of which a sampled block has none
             block._sampled_names = given_names(kept, "snames", block.ndstates)
+        if more:
+            block.args[: len(more)] = more
         _name_ports(block, ports)
         return block, bound
     except CstormError:

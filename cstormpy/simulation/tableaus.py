@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from cstormpy.arrays import Array, describe, real_array
+from cstormpy.arrays import Array, describe, own_arrays, real_array
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.values import ArgumentNames
 
@@ -180,7 +180,7 @@ class Tableau(metaclass=ArgumentNames):
         if self.P is not None:
             values["P"] = real_array(self.P, f"{what}: P", (s + 1, "k"))
         values["error_order"] = self.error_order or max(self.order - 1, 1)
-        for name, value in values.items():
+        for name, value in own_arrays(values).items():
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:

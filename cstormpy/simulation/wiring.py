@@ -15,7 +15,7 @@ from bdsim.block import SubsystemBlock
 from bdsim.exceptions import BlockRuntimeError
 
 from cstormpy.arrays import as_floats
-from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, shown
+from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, reason_of, shown
 from cstormpy.simulation.clocks import take_clocks
 from cstormpy.simulation.given_names import given_names
 from cstormpy.simulation.named_states import continuous_parts, distinct_names
@@ -104,9 +104,7 @@ def raise_block_failed(error: BlockRuntimeError) -> NoReturn:
     """Raise our error for a block that failed where bdsim asked it."""
     if isinstance(error.cause, CstormError):
         raise error.cause from None
-    raise BlockError(
-        f"{describe(error.block)}, {error.operation}: {type(error.cause).__name__}: {error.cause}"
-    ) from error.cause
+    raise BlockError(f"{describe(error.block)}, {error.operation}: {reason_of(error.cause)}") from error.cause
 
 
 def subsystems(bd: Any) -> list[Any]:

@@ -15,6 +15,8 @@ from cstormpy.simulation.tableaus import Tableau
 
 #: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
 _ROOM = 2048
+#: Numbers that the samples within one step may take (256 MB): those of a longer one are asked of the blocks.
+_MOST = 2**25
 
 
 class Compiled:
@@ -195,6 +197,8 @@ class Slices:
         self.x[:], self.K[0], self.sides[0], self._fired_at[:] = stepper.x, stepper.fx, before, fired_at
         self._last_step[:] = last_step
         status, taken = self._stepped()
+        while status == self._look and not (how[at.STEPS] or how[at.TICKED]) and self._make_room():
+            status, taken = self._stepped()
         if how[at.STEPS] or how[at.TICKED]:
             stepper.t_old = stepper.t = float(row[at.TIME])
             stepper.x_old = stepper.x = self.x.copy()
@@ -202,7 +206,22 @@ class Slices:
             before[:], last_step[:] = self.sides[0], self._last_step
         fired = np.flatnonzero(~np.isnan(self._crosses_at)).tolist() if status == self._crossed else []
         times, states, signals = self.times[:taken].copy(), self.states[:taken].copy(), self.signals[:taken].copy()
-        return Taken(times, states, signals, self.ticked[: how[at.TICKED]], status == self._look, fired)
+        look = status == self._look and not self._make_room()
+        return Taken(times, states, signals, self.ticked[: how[at.TICKED]], look, fired)
+
+    def _make_room(self) -> bool:
+        """Make room for the samples of a grid within the next step; return whether there was too little."""
+        at, row = self._at, self.at
+        if not row[at.GRID] > 0.0:
+            return False
+        step = min(row[at.LENGTH] if self.how[at.ADAPTIVE] else row[at.FIXED], row[at.BOUND] - row[at.TIME])
+        most = _MOST // (1 + self.x.size + self.columns.size)
+        rows = int(min(1.25 * step / row[at.GRID] + 4.0, most + 1.0))
+        if not self.times.size < rows <= most:
+            return False
+        self.times, self.states = np.zeros(rows), np.zeros((rows, self.x.size))
+        self.signals = np.zeros((rows, self.columns.size))
+        return True
 
     def go_on(self, t: float, x: Array, end: float, h: float) -> bool:
         """Go on to a time by steps of a fixed length, cut where something is due; return False where one fails.

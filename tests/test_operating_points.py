@@ -348,7 +348,13 @@ def test_models_are_made_and_searches_begun_at_an_operating_point(sim):
         assert model.inputs[0] == "thrust[0]" and model.B[0, 0] == pytest.approx(1.0 / 3.0)
     again = sim.trim(bd, point, inputs=["thrust"])
     assert again.success and again.x == pytest.approx([8.0]) and again.u == pytest.approx([32.0])
-    with pytest.raises(UnknownName, match=r"linearize: u is given for input 'thrust\[0\]' does not exist"):
+    with pytest.raises(UnknownName, match=r"linearize: u: input 'thrust\[0\]' does not exist"):
         sim.linearize(bd, point, inputs=["net"])
     with pytest.raises(InvalidType, match=r"got an OperatingPoint; its states are its x, and its inputs those of"):
         sim.run(bd, 1.0, start=point)
+
+
+def test_an_output_that_is_an_input_is_refused(sim):
+    """What the diagram gives there was asked for, and no point found."""
+    with pytest.raises(InvalidValue, match=r"outputs: thrust\[0\] is among the inputs, which are free; leave it out"):
+        sim.trim(flight(sim), inputs=["thrust"], outputs={"thrust": 32.0})

@@ -443,7 +443,7 @@ def _values(bd: Any, inputs: list[Input], u: Any, what: str) -> dict[tuple[int, 
                     raise InvalidValue(f"{what}: u gives {s.name} twice")
                 match = [i for i in inputs if i.signal.key == s.key]
                 if not match:
-                    raise unknown_name(f"{what}: u is given for input", s.name, [i.signal.name for i in inputs])
+                    raise unknown_name(f"{what}: u: input", s.name, [i.signal.name for i in inputs])
                 out[s.key] = numbers(value, match[0].value.size, f"{what}: u[{name!r}]")
         return out
     values, first = numbers(u, sum(i.value.size for i in inputs), f"{what}: u"), 0

@@ -162,6 +162,11 @@ def trim(
         diagram.freeze()
         given, _ = chosen_inputs(bd, inputs, u, True, "trim")
         watched, asked = asked_of_outputs(bd, outputs or {})
+        if free_ones := [s.name for s in watched if s.key in {i.signal.key for i in given}]:
+            raise InvalidValue(
+                f"trim: outputs: {free_ones[0]} is among the inputs, which are free; leave it out of these, and set "
+                "what gives it"
+            )
         begin, start = state, np.concatenate([*(i.value for i in given), np.zeros(0)])
         free = _free(bd, hold, start.size)
         _switched(diagram, simstate, given, t, begin, start)

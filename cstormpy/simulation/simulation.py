@@ -530,8 +530,9 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         )
         schedule(at, simstate)
         t, x, step = initial_state(start, diagram, simstate)
-        say_starts_beside(bd, diagram.continuous, t, x)
         run.resumed = isinstance(start, SavedState)
+        if not run.resumed:
+            say_starts_beside(bd, diagram.continuous, t, x)
         run.begin(t, x, step)
         return run
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import signal
 
 import numpy as np
 import pytest
 
 import cstormpy as cs
 from cstormpy.errors import BlockError, DiagramError, InvalidType, InvalidValue, NonFinite
+from cstormpy.simulation import simulation
 
 
 @pytest.fixture(params=["compiled", "interpreted"])
@@ -288,6 +290,18 @@ def test_what_handlers_have_set_is_put_back_where_a_step_fails_and_not_where_a_r
         stepper.reset([1.0, 2.0, 3.0])
     assert (count.value, stepper.t) == (1.0, 1.0)
     assert stepper.reset() == [0.0] and count.value == 0.0
+
+
+def test_ctrl_c_ends_the_loop_of_steps_wherever_it_comes(sim, monkeypatch):
+    """Behind the last step of a run it was noted only: a loop of short steps went on."""
+    bd = ball(sim)
+    stepper, real = sim.stepper(bd, ["force"], ["h"], events=True), simulation.result_of
+    monkeypatch.setattr(simulation, "result_of", lambda *given: signal.raise_signal(signal.SIGINT) or real(*given))
+    with pytest.raises(KeyboardInterrupt):
+        stepper.step([1.0], 0.6)  # behind a bounce
+    assert (stepper.t, bd.blocknames["count"].value, bd.blocknames["force"].value) == (0.0, 0.0, 0.0)
+    monkeypatch.undo()
+    assert stepper.step([1.0], 0.1) == pytest.approx(1.0 - 0.5 * 8.81 * 0.01)
 
 
 @pytest.mark.parametrize("begin", [{"x": {"a": 1.0}}, {"x": [1.0, 3.0]}, "saved"])

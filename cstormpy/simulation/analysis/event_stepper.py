@@ -21,6 +21,7 @@ from cstormpy.simulation.analysis.ports import InputPort, arriving, feed_open_in
 from cstormpy.simulation.analysis.stepped_by_others import samples_named
 from cstormpy.simulation.events import Event
 from cstormpy.simulation.handlers import Changes, handling
+from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.named_states import state_vector
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.saved_state import SavedState, opened
@@ -136,18 +137,28 @@ class EventStepper:
         end = self.t + ahead
         settings = Settings.checked(T=ahead, dt=dt / self._substeps, solver=self._solver)
         settings.ticks_at_end = False  # for the next step to do, by its inputs
-        with self._holding(values), self._changes:
-            out = self._sim.run(
-                self._bd, settings, watch=self._watched, start=self._start, live=False, threaded=True, on_error="raise"
-            )
-            if out.status == "interrupted":
-                raise KeyboardInterrupt
+        with Interrupts() as interrupts:
+            interrupts.hold()  # but within the run, which hands on what comes behind its last step
+            with self._holding(values), self._changes:
+                out = self._sim.run(
+                    self._bd,
+                    settings,
+                    watch=self._watched,
+                    start=self._start,
+                    live=False,
+                    threaded=True,
+                    on_error="raise",
+                )
+                if interrupts.pressed:
+                    raise KeyboardInterrupt
             stopped = out.message if out.status == "stopped" else ""
             saved = out.state if stopped else replace(out.state, t=end, due=True)
-        y = self._read([part[-1] for part in out.data.get(".ywatch", [])])
-        self._late = 0.0 if stopped else ahead - (end - self.t)
-        self.t, self.x, self.events, self.stopped = saved.t, out.x[-1].copy(), out.events, stopped
-        self._start = self._saved = saved
+            y = self._read([part[-1] for part in out.data.get(".ywatch", [])])
+            self._late = 0.0 if stopped else ahead - (end - self.t)
+            self.t, self.x, self.events, self.stopped = saved.t, out.x[-1].copy(), out.events, stopped
+            self._start = self._saved = saved
+        if interrupts.pressed:
+            raise KeyboardInterrupt
         return y
 
     @contextlib.contextmanager

@@ -52,7 +52,7 @@ class Reached:
     def now(self) -> Reached:
         """Return the same things as they are now."""
         found = copy.copy(self)
-        found._before = [(each, {} if (kept := _kept(each)) is None else kept) for each, _ in self._before]
+        found._before = [(each, _kept_now(each, kept)) for each, kept in self._before]
         return found
 
     def take_up(self, before: Reached, after: Reached) -> None:
@@ -67,7 +67,7 @@ class Reached:
         """Put everything back; return what had been changed, or nothing."""
         changed = "" if self._iterator is None else f"a {type(self._iterator).__name__} that it reads from"
         for each, kept in self._before:
-            if not _is_same(_kept(each), kept):
+            if not _is_same(_kept_now(each, kept), kept):
                 _put_back(each, kept)
                 changed = changed or _said(each)
         return changed
@@ -184,6 +184,14 @@ def _kept(value: Any) -> Any:
     if isinstance(value, types.ModuleType) or is_by_identity(value):
         return None
     return {**getattr(value, "__dict__", {}), **_slots(value)} or None
+
+
+def _kept_now(value: Any, before: Any) -> Any:
+    """Return what there is now of something that could be put back before."""
+    now = _kept(value)
+    if now is None:  # nothing is left in it, or it is an array that nobody may write into
+        return {} if isinstance(before, dict) else before
+    return now
 
 
 def _written_globals(function: types.FunctionType) -> dict[Any, Any]:

@@ -292,6 +292,22 @@ def test_what_handlers_have_set_is_put_back_where_a_step_fails_and_not_where_a_r
     assert stepper.reset() == [0.0] and count.value == 0.0
 
 
+def test_what_another_function_sets_that_an_event_has_got_is_put_back_too(sim):
+    bd = ball(sim)
+    other, v = bd.CONSTANT(0.0, name="other"), bd.blocknames["v"]
+    bd.connect(other, bd.NULL())
+    stepper = sim.stepper(bd, ["force"], ["count", "other"], events=True)
+
+    def bounce(block, states):
+        states[v][:] = -states[v]
+        other.value += 1.0
+
+    for found in ([1.0, 0.0], [0.0, 1.0], [0.0, 1.0]):
+        np.testing.assert_array_equal(stepper.step([0.0], 0.6), found)
+        bd.blocknames["ground"].func = bounce
+        np.testing.assert_array_equal(stepper.reset(), [0.0, 0.0])
+
+
 def test_ctrl_c_ends_the_loop_of_steps_wherever_it_comes(sim, monkeypatch):
     """Behind the last step of a run it was noted only: a loop of short steps went on."""
     bd = ball(sim)

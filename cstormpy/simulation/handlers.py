@@ -108,4 +108,3 @@ class Changes:
         except BaseException:
             now.restore()
             raise
-        self._first = self._left = None

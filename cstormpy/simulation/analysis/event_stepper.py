@@ -86,6 +86,7 @@ class EventStepper:
                 states = begin.sampled | {name: v.ravel().tolist() for name, v in samples}
                 begin = replace(begin, t=begin.t if when is None else when, sampled=states)
             saved, y, state = self._looked_at(begin, 0.0)
+        self._changes = Changes(handling(self._bd.blocklist))  # of the functions that there are now
         self._start, self._saved = begin, begin if isinstance(begin, SavedState) else saved
         self.t, self.x, self._late = saved.t, state, 0.0
         self.events, self.stopped = list[Event](), ""

@@ -437,4 +437,6 @@ def test_a_joint_that_is_led_beside_the_motion_is_told(q0, qd0, joints, engine, 
     assert (beside > 0.1) == bool(joints) and caplog.text.count("stays beside that motion") == len(joints)
     assert all(f"joint {name!r} begins at {q0[1]:g}" in caplog.text for name in joints)
     assert sim.run(bd, T=0.5, start=out).status == "finished"
+    # a run that goes on does not begin there: it told of another place each time, in each step of a stepper of events
+    assert caplog.text.count("stays beside that motion") == len(joints)
     assert "begins at 0.2" not in caplog.text, "of the one that is not led"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import signal
 
 import numpy as np
 import pytest
 
 import cstormpy as cs
 from cstormpy.errors import BlockError, DiagramError, InvalidType, InvalidValue, NonFinite
+from cstormpy.simulation import simulation
 
 
 @pytest.fixture(params=["compiled", "interpreted"])
@@ -207,6 +209,133 @@ def test_a_step_that_fails_leaves_it_where_it_stands(sim):
         with pytest.raises(cs.CstormError, match="step: dt"):
             stepper.step([0.0], dt)
     np.testing.assert_allclose(stepper.step([9.81], 0.1), x[1] + 0.1 * x[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("length", [0.25, 0.1, 0.05])
+@pytest.mark.parametrize("guarded", ["x", "time"])
+def test_an_event_where_a_clock_ticks_at_the_end_of_a_step_comes_about(sim, guarded, length):
+    """One that depends on the time was lost, as the run of the step ended a little before; and the state lagged."""
+    bd = sim.blockdiagram()
+    x, gap, held = bd.INTEGRATOR(name="x"), bd.SUM("+-"), bd.ZOH(bd.clock(length), name="held")
+    count = bd.CONSTANT(0.0, name="count")
+
+    def counted(block):
+        count.value += 1.0
+
+    bd.connect(bd.CONSTANT(1.0, name="u"), x)
+    bd.connect(x if guarded == "x" else bd.TIME(), gap[0])
+    bd.connect(bd.CONSTANT(1.0), gap[1])
+    bd.connect(gap, bd.EVENT("^", counted, name="one"))
+    bd.connect(x, held)
+    bd.connect(held, bd.NULL())
+    bd.connect(count, bd.NULL())
+    stepper, met, seen = sim.stepper(bd, ["u"], ["held", "count"], events=True), [], []
+    for _ in range(round(2.0 / length)):
+        seen.append(stepper.step([1.0], length))
+        met += stepper.events
+    assert [name for _, name in met] == ["one"] and seen[-1][1] == 1.0
+    np.testing.assert_allclose([met[0][0], stepper.x[0]], [1.0, 2.0], rtol=2e-15)
+    np.testing.assert_allclose([y[0] for y in seen], length * np.arange(len(seen)), atol=4e-15)
+
+
+def test_a_tick_beside_the_end_of_a_step_is_done_once(sim):
+    """Steps whose lengths are rounded end a little before or behind ticks, by less than those are told apart."""
+    bd = sim.blockdiagram()
+    ticks = bd.INTEGRATOR_S(bd.clock(1.0 / 30.0), name="ticks")
+    bd.connect(bd.CONSTANT(30.0), ticks)
+    bd.connect(ticks, bd.INTEGRATOR(name="x"))
+    for length in (0.033333333335, 0.0333333333333, 0.03333333333):
+        stepper = sim.stepper(bd, [], ["ticks"], events=True)
+        found = [stepper.step([], length)[0] for _ in range(6)]
+        np.testing.assert_allclose(found, np.arange(1.0, 7.0), rtol=1e-12)
+
+
+def test_a_reset_leaves_random_numbers_and_what_the_user_has_changed_as_they_are(sim):
+    """It set NumPy's generator back, so that a policy's noise was the same in each episode."""
+    bd, gains, met = ball(sim), {"keeps": 0.9}, []
+    v = bd.blocknames["v"]
+
+    def bounce(block, states):
+        states[v][:] = -gains["keeps"] * states[v]
+        met.append(block.name)
+
+    bd.connect(bd.blocknames["h"], bd.EVENT("v", bounce, name="other"))
+    stepper, drawn, speeds = sim.stepper(bd, ["force"], ["h"], events=True), [], []
+    for _ in range(3):
+        stepper.step([0.0], 0.3)
+        drawn.append(np.random.normal())  # noqa: NPY002
+        gains["keeps"] += 0.1  # which the handler reads
+        stepper.step([0.0], 0.3)
+        assert met == ["other"]
+        speeds.append(stepper.x[0])
+        stepper.reset()
+        assert met == []
+    assert len(set(drawn)) == 3 and gains["keeps"] == pytest.approx(1.2)
+    assert np.all(np.diff(np.abs(speeds)) != 0.0)
+
+
+def test_what_handlers_have_set_is_put_back_where_a_step_fails_and_not_where_a_reset_does(sim):
+    bd = ball(sim)
+    root = bd.FUNCTION(lambda v: 1.0 / 0 if v > 3.6 else 1.0, name="root")
+    bd.connect(bd.blocknames["v"], root)
+    bd.connect(root, bd.NULL())
+    stepper, count = sim.stepper(bd, ["force"], ["count"], events=True), bd.blocknames["count"]
+    stepper.step([0.0], 0.4)
+    for _ in range(2):
+        with pytest.raises(BlockError, match="'root'"):
+            stepper.step([0.0], 0.3)  # behind a bounce
+        assert (count.value, stepper.t) == (0.0, 0.4)
+    assert stepper.step([9.81], 0.6) == [1.0]  # no faster than before
+    with pytest.raises(cs.CstormError, match="reset: x"):
+        stepper.reset([1.0, 2.0, 3.0])
+    assert (count.value, stepper.t) == (1.0, 1.0)
+    assert stepper.reset() == [0.0] and count.value == 0.0
+
+
+def test_what_another_function_sets_that_an_event_has_got_is_put_back_too(sim):
+    bd = ball(sim)
+    other, v = bd.CONSTANT(0.0, name="other"), bd.blocknames["v"]
+    bd.connect(other, bd.NULL())
+    stepper = sim.stepper(bd, ["force"], ["count", "other"], events=True)
+
+    def bounce(block, states):
+        states[v][:] = -states[v]
+        other.value += 1.0
+
+    for found in ([1.0, 0.0], [0.0, 1.0], [0.0, 1.0]):
+        np.testing.assert_array_equal(stepper.step([0.0], 0.6), found)
+        bd.blocknames["ground"].func = bounce
+        np.testing.assert_array_equal(stepper.reset(), [0.0, 0.0])
+
+
+def test_ctrl_c_ends_the_loop_of_steps_wherever_it_comes(sim, monkeypatch):
+    """Behind the last step of a run it was noted only: a loop of short steps went on."""
+    bd = ball(sim)
+    stepper, real = sim.stepper(bd, ["force"], ["h"], events=True), simulation.result_of
+    monkeypatch.setattr(simulation, "result_of", lambda *given: signal.raise_signal(signal.SIGINT) or real(*given))
+    with pytest.raises(KeyboardInterrupt):
+        stepper.step([1.0], 0.6)  # behind a bounce
+    assert (stepper.t, bd.blocknames["count"].value, bd.blocknames["force"].value) == (0.0, 0.0, 0.0)
+    monkeypatch.undo()
+    assert stepper.step([1.0], 0.1) == pytest.approx(1.0 - 0.5 * 8.81 * 0.01)
+
+
+@pytest.mark.parametrize("begin", [{"x": {"a": 1.0}}, {"x": [1.0, 3.0]}, "saved"])
+def test_a_reset_to_some_states_has_the_others_as_where_it_began(sim, begin):
+    """They were as their blocks say, at time zero."""
+    bd = sim.blockdiagram()
+    clock = bd.clock(0.1)
+    a, b, held = bd.INTEGRATOR(name="a"), bd.INTEGRATOR(name="b"), bd.INTEGRATOR_S(clock, name="held")
+    bd.connect(bd.CONSTANT(1.0, name="u"), a, b, held)
+    bd.connect(held, bd.NULL())
+    ask = [["u"], ["a", "b", "held"]]
+    given = {"x": sim.run(bd, T=0.55).state} if begin == "saved" else begin
+    one, other = (sim.stepper(bd, *ask, **given, events=events) for events in (False, True))
+    for reset in ({"x": {"b": 7.0}}, {"t": 0.23}, {"x": [1.0, 2.0]}, {"x": {"a": -1.0}, "sampled": {"held": [4.0]}}):
+        np.testing.assert_allclose(one.reset(**reset), other.reset(**reset), rtol=1e-12)
+        for length in (0.1, 0.07, 0.13):
+            assert one.t == other.t
+            np.testing.assert_allclose(one.step([2.0], length), other.step([2.0], length), rtol=1e-9)
 
 
 @pytest.mark.parametrize(

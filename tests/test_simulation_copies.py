@@ -8,6 +8,7 @@ import threading
 
 import numpy as np
 import pytest
+from bdsim.components import FunctionBlock
 from closeness import assert_close
 from random_diagrams import build
 from test_compiled import simulation
@@ -293,3 +294,32 @@ def test_a_long_chain_of_blocks_is_copied_and_swept_by_several():
     assert not {id(b) for b in bd.blocklist} & {id(b) for b in copied.blocklist}
     found = sim.sweep(bd, {"g7.K": [1.0, 2.0]}, measure=["x"], T=1.0, workers=2)
     np.testing.assert_allclose(found["x"], 1.01**399 * np.array([1.0, 2.0]), rtol=1e-6)
+
+
+class Careful(FunctionBlock):
+    """A block that says how it is copied, and that it is not to be pickled."""
+
+    nin = nout = 1
+
+    def output(self, t, u, x):
+        return [-u[0]]
+
+    def __deepcopy__(self, memo):
+        made = memo[id(self)] = object.__new__(type(self))
+        vars(made).update(copy.deepcopy(vars(self), memo), is_copy=True)
+        return made
+
+    def __reduce_ex__(self, protocol):
+        raise TypeError("not to be pickled")
+
+
+def test_a_block_that_says_how_it_is_copied_is_not_asked_how_it_is_pickled():
+    """A diagram with one that refuses that was not copied."""
+    sim = simulation("compiled")
+    bd = sim.blockdiagram()
+    x, careful = bd.INTEGRATOR(x0=1.0, name="x"), Careful(name="careful", bd=bd)
+    bd.connect(x, careful)
+    bd.connect(careful, x)
+    copied = copy.deepcopy(bd)
+    assert copied.blocknames["careful"].is_copy and copied.blocknames["careful"] is not careful
+    np.testing.assert_array_equal(sim.run(copied, T=1.0).x, sim.run(bd, T=1.0).x)

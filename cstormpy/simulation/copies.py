@@ -108,11 +108,14 @@ class BlockCopies:
 
 def _is_plain(block: Any) -> bool:
     """Tell whether a block is copied by its attributes, and nothing else."""
-    made, given, state, *more = block.__reduce_ex__(4)
     kind = type(block)
-    own = hasattr(kind, "__deepcopy__") or hasattr(kind, "__setstate__") or any(more)
-    own = own or getattr(kind, "__getstate__", None) is not getattr(object, "__getstate__", None)  # new in 3.11
-    return not own and made is _NEW_OBJECT and given == (kind,) and isinstance(state, dict)
+    own = any(hasattr(kind, name) for name in ("__deepcopy__", "__setstate__")) or kind in copyreg.dispatch_table
+    for name in ("__reduce_ex__", "__reduce__", "__getstate__"):  # of which the last is new in 3.11
+        own = own or getattr(kind, name, None) is not getattr(object, name, None)
+    if own:  # which may refuse to be asked, as what is not to be pickled does
+        return False
+    made, given, state, *more = block.__reduce_ex__(4)
+    return made is _NEW_OBJECT and given == (kind,) and isinstance(state, dict) and not any(more)
 
 
 class _Globals(dict[str, Any]):

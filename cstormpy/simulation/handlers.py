@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FunctionType, MethodType
@@ -26,19 +27,29 @@ class Held:
     blocks : sequence of Block
     remembered : bool
         And what their functions remember, as in lists outside of them.
+    generators : bool
+        And where random generators stand.
     """
 
-    def __init__(self, blocks: Sequence[Any], remembered: bool = True) -> None:
-        self._attributes = [(vars(block), dict(vars(block))) for block in blocks]
-        held = [value for _, own in self._attributes for value in own.values()]
-        self._reached = Reached([v for v in held if remembered or not isinstance(v, (FunctionType, MethodType))])
+    def __init__(self, blocks: Sequence[Any], remembered: bool = True, generators: bool = True) -> None:
+        own = [vars(block) for block in blocks]
+        values = [value for each in own for value in each.values()]
+        roots = [v for v in values if remembered or not isinstance(v, (FunctionType, MethodType))]
+        self._reached = Reached(roots, own, generators)
 
     def restore(self) -> None:
         """Put it back."""
-        for now, held in self._attributes:
-            now.clear()
-            now.update(held)
         self._reached.restore()
+
+    def now(self) -> Held:
+        """Return the same as it is now."""
+        found = copy.copy(self)
+        found._reached = self._reached.now()
+        return found
+
+    def take_up(self, before: Held, after: Held) -> None:
+        """Take for what was held at first what has changed between two other times, as it is at the second."""
+        self._reached.take_up(before._reached, after._reached)
 
 
 @contextmanager
@@ -54,6 +65,8 @@ def kept(blocks: Sequence[Any]) -> Iterator[None]:
 class Changes:
     """What functions of events change in blocks while they are entered, put back but for what others have set since.
 
+    It is put back too where what they are entered for fails. Random generators go on in any case.
+
     Parameters
     ----------
     blocks : sequence of Block
@@ -62,36 +75,36 @@ class Changes:
 
     def __init__(self, blocks: Sequence[Any]) -> None:
         self._blocks = blocks
-        #: What they held at first, and what functions remembered, and what they held when they were left last.
-        self._first: list[dict[str, Any]] = []
-        self._left: list[dict[str, Any]] = []
-        self._reached: Reached | None = None
+        #: What they held at first, when they were entered last, and when they were left last.
+        self._first: Held | None = None
+        self._entered: Held | None = None
+        self._left: Held | None = None
 
     def __enter__(self) -> None:
-        now = self._held()
-        if self._reached is None:
-            self._first, self._reached = now, Reached([value for own in now for value in own.values()])
-        else:
-            self._take_up(now)
+        if self._first is None:
+            self._first = Held(self._blocks, generators=False)
+        self._entered = self._first.now()
+        if self._left is not None:
+            self._first.take_up(self._left, self._entered)
 
-    def __exit__(self, *raised: object) -> None:
-        self._left = self._held()
+    def __exit__(self, kind: object, *raised: object) -> None:
+        assert self._first is not None and self._entered is not None
+        if kind is not None:
+            self._entered.restore()
+        self._left = self._first.now()
 
-    def undo(self) -> None:
-        """Put back what there was when they were entered first."""
-        if self._reached is None:
+    @contextmanager
+    def undone(self) -> Iterator[None]:
+        """Put back what there was when they were entered first, unless what is done within fails."""
+        if self._first is None or self._left is None:
+            yield
             return
-        self._take_up(self._held())
-        for block, first in zip(self._blocks, self._first, strict=True):
-            vars(block).clear()
-            vars(block).update(first)
-        self._reached.restore()
-        self._reached = None
-
-    def _held(self) -> list[dict[str, Any]]:
-        return [dict(vars(block)) for block in self._blocks]
-
-    def _take_up(self, now: list[dict[str, Any]]) -> None:
-        """Take for what was there at first what has been set since they were left."""
-        for own, left, first in zip(now, self._left, self._first, strict=True):
-            first |= {name: value for name, value in own.items() if name not in left or left[name] is not value}
+        now = self._first.now()
+        self._first.take_up(self._left, now)
+        self._left = now
+        self._first.restore()
+        try:
+            yield
+        except BaseException:
+            now.restore()
+            raise

@@ -117,6 +117,11 @@ def is_ahead(simstate: Any, t: float) -> bool:
     return t >= begin - SAME_TIME * max(1.0, begin)
 
 
+def same_tick(clock: Any, t: float) -> float:
+    """Return how far from a tick of a clock a time can be and is still that of the tick."""
+    return max(_ROUNDING * clock.T, SAME_TIME * max(1.0, abs(t)))
+
+
 def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, due: bool) -> None:
     """Declare the ticks of all clocks from a time on, with those at it where they are still `due`."""
     for clock in bd.clocklist:
@@ -130,7 +135,7 @@ def start_clocks(bd: Any, simstate: Any, first_tick: int | str, begin: float, du
         state = simstate.clock_states[clock]
         state.tick = 0 if first_tick == 0 else 1
         periods = (begin - clock.offset) / clock.T
-        close = max(_ROUNDING, SAME_TIME * max(1.0, abs(begin)) / clock.T)
+        close = same_tick(clock, begin) / clock.T
         if not due:
             state.tick = max(state.tick, int(np.floor(periods + close)) + 1)
         elif begin > 0.0:

@@ -38,6 +38,7 @@ from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import Observation, Recording
 from cstormpy.simulation.repeatability import refuse_unrepeatable
+from cstormpy.simulation.run_start import same_tick
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
@@ -55,6 +56,14 @@ class RunState(BDSimState):
     def __init__(self, diagram: Diagram) -> None:
         super().__init__()
         self.diagram = diagram
+        #: When clocks tick no more, as that is left to a run that goes on from there.
+        self.ticks_until = math.inf
+
+    def declare_event(self, block: Any, t: float) -> None:
+        """Schedule the jump of a source, a function to call, or the tick of a clock unless that is left to others."""
+        end = self.ticks_until
+        if end == math.inf or not isinstance(block, Clock) or t < end - same_tick(block, end):
+            super().declare_event(block, t)
 
     def ensure_event_probe_evaluated(self, bd: Any, t: float, y: Any) -> None:
         """Compute all signals at (t, y) unless they stand there already."""

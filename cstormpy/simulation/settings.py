@@ -37,6 +37,8 @@ class Settings:
     grid: float | None = None
     sinks_on_grid: bool = False
     first_tick: int | str = 0
+    #: Whether clocks tick that do so at the end, or leave it to the run that goes on from there.
+    ticks_at_end: bool = True
     check_finite: bool = True
     solver_args: dict[str, Any] = field(default_factory=dict)
 

@@ -510,6 +510,8 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         simstate.t = begin
         simstate.T = simstate.tf = begin + settings.T
         simstate.max_step = settings.max_step
+        if not settings.ticks_at_end:
+            simstate.ticks_until = simstate.tf
         with failures_named():
             self.update_parameters(bd)
             start_clocks(bd, simstate, settings.first_tick, begin, ticks_are_due(start, begin))
@@ -528,8 +530,9 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         )
         schedule(at, simstate)
         t, x, step = initial_state(start, diagram, simstate)
-        say_starts_beside(bd, diagram.continuous, t, x)
         run.resumed = isinstance(start, SavedState)
+        if not run.resumed:
+            say_starts_beside(bd, diagram.continuous, t, x)
         run.begin(t, x, step)
         return run
 

@@ -14,21 +14,19 @@ from numpy.typing import ArrayLike
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array, real_number
 from cstormpy.errors import DiagramError
-from cstormpy.simulation.analysis.analysis_start import started
+from cstormpy.simulation.analysis.analysis_start import first_state, saved_with, started
 from cstormpy.simulation.analysis.external import fixed_method, input_not_finite, ports_of, refuse_copies, those_of
 from cstormpy.simulation.analysis.model import Input, inputs_of, labels, named_once
 from cstormpy.simulation.analysis.ports import InputPort, arriving, feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.stepped_by_others import samples_named
 from cstormpy.simulation.events import Event
 from cstormpy.simulation.handlers import Changes, handling
+from cstormpy.simulation.interrupts import Interrupts
+from cstormpy.simulation.named_states import state_vector
 from cstormpy.simulation.recording import find_signals
 from cstormpy.simulation.saved_state import SavedState, opened
 from cstormpy.simulation.settings import Settings
-from cstormpy.simulation.step_control import SAME_TIME
 from cstormpy.simulation.wiring import describe
-
-#: Where a clock ticks at the end of a step, its run ends so many times earlier as times must differ to be two.
-_BEFORE = 4.0
 
 
 class EventStepper:
@@ -73,24 +71,33 @@ class EventStepper:
     def reset(self, x: Any = None, t: float | None = None, sampled: Any = None) -> Array:
         """Go back to the start, or to another state and time; return the outputs there, with the inputs as wired there.
 
-        What functions of events have set in blocks since the last reset is put back, but for what has been set again.
+        What functions of events have set in blocks since the last reset is put back, but for what has been set again
+        since; random generators go on.
         See `DiagramStepper.reset` for the arguments.
         """
         samples = samples_named(sampled, self._sizes, 1)
         when = None if t is None else real_number(t, "reset: t")
-        begin: Any = opened(x, "reset: x")
-        begin = self._first if begin is None else begin
-        self._changes.undo()
-        if not isinstance(begin, SavedState) and (samples or when):
-            begin = self._looked_at(begin, when or 0.0)[0]
-        if isinstance(begin, SavedState):
-            states = begin.sampled | {name: v.ravel().tolist() for name, v in samples}
-            begin = replace(begin, t=begin.t if when is None else when, sampled=states)
-        saved, y, state = self._looked_at(begin, 0.0)
+        given = opened(x, "reset: x")
+        with self._changes.undone():
+            begin = self._begun(given)
+            if not isinstance(begin, SavedState) and (samples or when):
+                begin = self._looked_at(begin, when or 0.0)[0]
+            if isinstance(begin, SavedState):
+                states = begin.sampled | {name: v.ravel().tolist() for name, v in samples}
+                begin = replace(begin, t=begin.t if when is None else when, sampled=states)
+            saved, y, state = self._looked_at(begin, 0.0)
+        self._changes = Changes(handling(self._bd.blocklist))  # of the functions that there are now
         self._start, self._saved = begin, begin if isinstance(begin, SavedState) else saved
         self.t, self.x, self._late = saved.t, state, 0.0
         self.events, self.stopped = list[Event](), ""
         return y
+
+    def _begun(self, given: Any) -> Any:
+        """Return a start as a user says it, with what is not said as where it began."""
+        if given is None or isinstance(given, SavedState):
+            return self._first if given is None else given
+        state = state_vector(self._bd, given, first_state(self._bd, self._first, "reset"), "reset: x")
+        return saved_with(self._bd, self._first, state) if isinstance(self._first, SavedState) else state
 
     def _looked_at(self, begin: Any, t: float) -> tuple[SavedState, Array, Array]:
         """Return all of where a start is, where nothing has ticked yet, and the outputs and states there."""
@@ -129,30 +136,31 @@ class EventStepper:
         dt = positive(dt, "step: dt")
         ahead = dt + self._late
         end = self.t + ahead
-        ticks = self._ticks_at(end)  # for the next step to do, by its inputs
-        until = ahead - _BEFORE * SAME_TIME * max(1.0, abs(end)) if ticks else ahead
-        settings = Settings.checked(T=until, dt=dt / self._substeps, solver=self._solver)
-        with self._holding(values), self._changes:
-            out = self._sim.run(
-                self._bd, settings, watch=self._watched, start=self._start, live=False, threaded=True, on_error="raise"
-            )
-            if out.status == "interrupted":
-                raise KeyboardInterrupt
+        settings = Settings.checked(T=ahead, dt=dt / self._substeps, solver=self._solver)
+        settings.ticks_at_end = False  # for the next step to do, by its inputs
+        with Interrupts() as interrupts:
+            interrupts.hold()  # but within the run, which hands on what comes behind its last step
+            with self._holding(values), self._changes:
+                out = self._sim.run(
+                    self._bd,
+                    settings,
+                    watch=self._watched,
+                    start=self._start,
+                    live=False,
+                    threaded=True,
+                    on_error="raise",
+                )
+                if interrupts.pressed:
+                    raise KeyboardInterrupt
             stopped = out.message if out.status == "stopped" else ""
             saved = out.state if stopped else replace(out.state, t=end, due=True)
             y = self._read([part[-1] for part in out.data.get(".ywatch", [])])
-            if ticks and not stopped:
-                y = self._looked_at(saved, end)[1]
-        self._late = 0.0 if stopped else ahead - (end - self.t)
-        self.t, self.x, self.events, self.stopped = saved.t, out.x[-1].copy(), out.events, stopped
-        self._start = self._saved = saved
+            self._late = 0.0 if stopped else ahead - (end - self.t)
+            self.t, self.x, self.events, self.stopped = saved.t, out.x[-1].copy(), out.events, stopped
+            self._start = self._saved = saved
+        if interrupts.pressed:
+            raise KeyboardInterrupt
         return y
-
-    def _ticks_at(self, t: float) -> bool:
-        """Tell whether a clock ticks at a time."""
-        clocks = [clock for clock in self._bd.clocklist if clock.blocklist]
-        near = [abs(clock.time(round((t - clock.offset) / clock.T)) - t) for clock in clocks]
-        return any(apart <= SAME_TIME * max(1.0, abs(t)) for apart in near)
 
     @contextlib.contextmanager
     def _holding(self, u: Array) -> Iterator[None]:

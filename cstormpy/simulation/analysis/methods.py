@@ -185,15 +185,17 @@ class Analysis:
         events : bool
             Whether each step is a run, which locates and handles events, and asks Python for what is not translated. It
             takes some hundred times as long, and inputs are the values of CONSTANTs. What functions of events have set
-            in blocks `reset` puts back.
+            in blocks `reset` puts back, where it goes to a saved state too, which does not hold it.
 
         Returns
         -------
-        DiagramStepper
+        DiagramStepper or, with `events`, EventStepper
             ``step(u, dt)`` and ``reset(x, t)`` return the outputs; ``t`` and ``x`` tell where it stands, and ``state``
             with all that is sampled. `reset` takes what `run` takes as ``start``, and up numbers of blocks that have
             been set since; its outputs are those with the inputs as they are wired there. Ticks that are due where a
-            step ends are left to the next step and its inputs, so that outputs are those before these ticks.
+            step ends are left to the next step and its inputs, so that outputs are those before these ticks. With
+            `events`, ``events`` tells what came about in the last step, and ``stopped`` of a STOP, behind which there
+            is no other.
 
         Examples
         --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import random
 import types
@@ -28,6 +29,10 @@ class Reached:
     ----------
     roots : sequence
         The functions, classes and objects.
+    beside : sequence
+        Lists, mappings and the like that count too, but not what these hold.
+    generators : bool
+        Whether random generators count.
 
     Attributes
     ----------
@@ -35,18 +40,34 @@ class Reached:
         All that can be reached, but for plain values.
     """
 
-    def __init__(self, roots: Sequence[Any]) -> None:
+    def __init__(self, roots: Sequence[Any], beside: Sequence[Any] = (), generators: bool = True) -> None:
         self.objects = reachable(list(roots))
         common = [random.random.__self__, np.random.random.__self__]  # type: ignore[attr-defined]
-        found = self.objects + (common if roots else [])
+        found = [*beside, *self.objects, *(common if roots else [])]
+        if not generators:
+            found = [each for each in found if not isinstance(each, _GENERATORS)]
         self._before = [(each, kept) for each in found if (kept := _kept(each)) is not None]
         self._iterator = next((each for each in found if isinstance(each, Iterator)), None)
+
+    def now(self) -> Reached:
+        """Return the same things as they are now."""
+        found = copy.copy(self)
+        found._before = [(each, _kept_now(each, kept)) for each, kept in self._before]
+        return found
+
+    def take_up(self, before: Reached, after: Reached) -> None:
+        """Take for what there was at first what has changed between two other times, as it is at the second."""
+        for k, ((each, first), (_, old), (_, new)) in enumerate(
+            zip(self._before, before._before, after._before, strict=True)
+        ):
+            if not _is_same(new, old):
+                self._before[k] = each, _taken_up(first, old, new)
 
     def restore(self) -> str:
         """Put everything back; return what had been changed, or nothing."""
         changed = "" if self._iterator is None else f"a {type(self._iterator).__name__} that it reads from"
         for each, kept in self._before:
-            if not _is_same(_kept(each), kept):
+            if not _is_same(_kept_now(each, kept), kept):
                 _put_back(each, kept)
                 changed = changed or _said(each)
         return changed
@@ -165,6 +186,14 @@ def _kept(value: Any) -> Any:
     return {**getattr(value, "__dict__", {}), **_slots(value)} or None
 
 
+def _kept_now(value: Any, before: Any) -> Any:
+    """Return what there is now of something that could be put back before."""
+    now = _kept(value)
+    if now is None:  # nothing is left in it, or it is an array that nobody may write into
+        return {} if isinstance(before, dict) else before
+    return now
+
+
 def _written_globals(function: types.FunctionType) -> dict[Any, Any]:
     """Return what a function declares ``global``, and writes, by a name within a tuple."""
     space = function.__globals__
@@ -190,6 +219,14 @@ def _is_same(now: Any, before: Any) -> bool:
     if isinstance(before, list):
         return len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True))
     return bool(now == before)
+
+
+def _taken_up(first: Any, old: Any, new: Any) -> Any:
+    """Return what was there at first with what differs between two others, of mappings and objects name by name."""
+    if not isinstance(first, dict):
+        return new
+    found = {name: value for name, value in first.items() if name in new or name not in old}
+    return found | {name: value for name, value in new.items() if name not in old or old[name] is not value}
 
 
 def _put_back(value: Any, kept: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from cstormpy.arguments import flag, tells_arguments
 from cstormpy.simulation.occupation import by_one_thread
@@ -146,6 +146,24 @@ class Analysis:
         from cstormpy.simulation.analysis.margins import margins
 
         return margins(self, bd, x, at, t, dt)
+
+    @overload
+    def stepper(
+        self, bd: Any, inputs: Any = (), outputs: Any = (), *, x: Any = None, solver: str = "RK4", substeps: int = 1,
+        events: Literal[False] = False,
+    ) -> DiagramStepper: ...  # fmt: skip
+
+    @overload
+    def stepper(
+        self, bd: Any, inputs: Any = (), outputs: Any = (), *, x: Any = None, solver: str = "RK4", substeps: int = 1,
+        events: Literal[True],
+    ) -> EventStepper: ...  # fmt: skip
+
+    @overload
+    def stepper(
+        self, bd: Any, inputs: Any = (), outputs: Any = (), *, x: Any = None, solver: str = "RK4", substeps: int = 1,
+        events: bool,
+    ) -> DiagramStepper | EventStepper: ...  # fmt: skip
 
     @by_one_thread
     @tells_arguments()

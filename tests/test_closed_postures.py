@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 
 import numpy as np
@@ -11,6 +12,7 @@ from closeness import assert_close
 from scipy.optimize import least_squares
 
 import cstormpy as cs
+from cstormpy.errors import InvalidValue
 from cstormpy.formulations import kim
 from cstormpy.loops import projection
 from cstormpy.loops.assembly import independent_rows
@@ -331,3 +333,15 @@ def test_where_no_equilibrium_is_found_a_closed_posture_is_told(tau):
     _, _, rest = np.linalg.svd(mech.closure_jacobian(q))
     load = mech.tree.gravity_load(q) - [tau, 0.0, 0.0]
     np.testing.assert_allclose(left, rest[-1] * (rest[-1] @ load), rtol=0, atol=0.02 * np.abs(left).max())
+
+
+def test_the_nearest_posture_does_not_follow_roundings():
+    """Near the least distance rounding said whether a step had led nearer, and a search ended up to 3e-8 beside it."""
+    mech, rng, found = cs.library.four_bar(), np.random.default_rng(0), []
+    for _ in range(60):
+        q0 = rng.uniform(-2.0, 2.0, 3)
+        with contextlib.suppress(InvalidValue):
+            nearest = mech.project(q0)[0]
+            rounded = [mech.project(q0 * (1.0 + 1e-15 * rng.normal(size=3)))[0] for _ in range(20)]
+            found.append(np.abs(np.array(rounded) - nearest).max())
+    assert len(found) > 40 and max(found) < 1e-12

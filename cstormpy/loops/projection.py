@@ -47,9 +47,10 @@ SETTLED = 8
 STRAIGHT = 1.0
 """A step that turns joints by more [rad] goes by slopes that do not hold so far, and may end in another assembly."""
 
-NEAREST, FLATTEST, HALVINGS = 1e-9, 0.1, 12
-"""A posture is the nearest where its distance falls by no more than this part along closed ones; the least curvature of
-the distance that a step counts with; how often a step is halved."""
+NEAREST, BY_ROUNDING, FLATTEST, HALVINGS = 1e-9, 1e-7, 0.1, 12
+"""A posture is the nearest where its distance falls by no more than this part along closed ones; by how much it falls
+where rounding hides whether a step has brought it nearer; the least curvature of the distance that a step counts with;
+how often a step is halved."""
 
 COARSE = 32.0
 """Symbols, and what goes beside them, know sizes as powers of this: machine code of ordinary lengths is the same."""
@@ -206,8 +207,8 @@ def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metr
     for _ in range(ITERATIONS):
         if not len(going):
             break
-        way, last, on = _down(mech, q[going], y[going], free, metric[going])
-        going, way, last = going[on], way[on], last[on]
+        way, falls, on = _down(mech, q[going], y[going], free, metric[going])
+        going, way, last, hidden = going[on], way[on], falls[on] <= NEAREST, falls[on] <= BY_ROUNDING
         way /= np.maximum(1.0, np.abs(way / units).max(axis=1, keepdims=True))
         taken = np.zeros(len(going), dtype=bool)
         for part in 0.5 ** np.arange(HALVINGS):
@@ -219,8 +220,7 @@ def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metr
             tried[:, free] -= part * way[left]
             tried, shut, _ = _closing_all(mech, tried, free, metric[rows])
             there = _times(inverse[rows], (tried - q0[rows])[:, free])
-            # of a last step the distance tells nothing but roundings
-            nearer = shut & (last[left] | ((there * there).sum(axis=1) < (y[rows] * y[rows]).sum(axis=1)))
+            nearer = shut & (hidden[left] | ((there * there).sum(axis=1) < (y[rows] * y[rows]).sum(axis=1)))
             q[rows[nearer]], y[rows[nearer]], taken[left[nearer]] = tried[nearer], there[nearer], True
         going = going[taken & ~last]
     return q
@@ -228,8 +228,8 @@ def _descended(mech: Linkage, q0: Array, q: Array, free: NDArray[np.bool_], metr
 
 def _down(
     mech: Linkage, q: Array, y: Array, free: NDArray[np.bool_], metric: Array
-) -> tuple[Array, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return Newton's steps (N, f) along closed postures to nearer ones, which are the last, and which there are."""
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Return Newton's steps (N, f) along closed postures, how the distance falls there, and which steps there are."""
     found = closure_of(mech, q)
     h = found.holonomic
     A = found.A[:, h][:, :, free] @ metric
@@ -239,13 +239,13 @@ def _down(
     across = np.swapaxes(Vt, 1, 2) @ (Vt * (1.0 - closing)[..., None])
     down = _times(across, y)
     far = np.linalg.norm(np.linalg.inv(metric) * coordinate_scales(mech)[free], axis=(1, 2))
-    last = np.abs(down).max(axis=1, initial=0.0) <= NEAREST * (far + np.linalg.norm(y, axis=1))
+    falls = np.abs(down).max(axis=1, initial=0.0) / (far + np.linalg.norm(y, axis=1))
     lam = -_times(np.swapaxes(np.linalg.pinv(A, rcond=LEAST), 1, 2), y)
     slopes = np.einsum("sm,smij->sij", lam, found.slopes()[:, h])[:, free][:, :, free]
     bent = np.swapaxes(metric, 1, 2) @ slopes @ metric
     values, axes = np.linalg.eigh(across @ (np.eye(y.shape[1]) + 0.5 * (bent + np.swapaxes(bent, 1, 2))) @ across)
     steps = _times(np.swapaxes(axes, 1, 2), down) / np.maximum(np.abs(values), FLATTEST)
-    return _times(metric @ across @ axes, steps), last, np.asarray(down.any(axis=1))
+    return _times(metric @ across @ axes, steps), falls, np.asarray(down.any(axis=1))
 
 
 def _times(matrices: Any, vectors: Any) -> Array:

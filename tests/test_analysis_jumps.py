@@ -538,3 +538,20 @@ def test_a_function_that_divides_by_a_signal_is_looked_at_with_few_calls():
         found = sim.gradient(bd, "x", ["back.K"], T=2.0, dt=0.02, watch=["made"])
     asked = next(e.callcount for e in profile.getstats() if getattr(e.code, "co_name", "") == "ratios")
     assert asked < 20 * len(found.out.t) and not found.notes
+
+
+@pytest.mark.parametrize("what", ["sign", "arctan", "smooth"])
+def test_a_quotient_that_jumps_where_it_is_no_number_is_noted(sim, what):
+    """There the halving of the step ended without an answer: a derivative of 1 was told, where 1.368 is true."""
+    bd = sim.blockdiagram()
+    ratios = {
+        "sign": lambda k, x: k + 0.3 * (x - 0.6) / abs(x - 0.6),
+        "arctan": lambda k, x: 1.0 + 0.3 * np.arctan(k / (x - 0.6)),
+        "smooth": lambda k, x: k + 0.3 * (x - 0.6) * (x + 1.0) / (x - 0.6),
+    }
+    k, x, rate = bd.CONSTANT(1.0, name="k"), bd.INTEGRATOR(0.3, name="x"), bd.FUNCTION(ratios[what], nin=2, name="rate")
+    bd.connect(k, rate[0])
+    bd.connect(x, rate[1])
+    bd.connect(rate, x)
+    notes = sim.gradient(bd, "x", ["k.value"], T=1.0, rtol=1e-9, atol=1e-11).notes
+    assert any("the function of rate jumps at t = " in note for note in notes) == (what != "smooth")

@@ -183,6 +183,10 @@ def test_noise_on_a_clock_of_its_own_is_held_where_the_period_is_none_of_its(ban
     calm, windy = (sim.margins(build(with_it), at=["pid"]) for with_it in (False, True))
     assert calm.stable and windy.stable and windy.delay == pytest.approx(calm.delay, rel=1e-12)
     assert len(sim.linearize(build(True), dt=0.1).states) == len(still.states) + 1
+    # of several periods of the loop too: it had the noise among its states, with a pole at 1
+    twice = [sim.linearize(build(with_it), outputs=["plant"], dt=0.04) for with_it in (False, True)]
+    assert twice[0].states == twice[1].states
+    np.testing.assert_allclose(twice[1].A, twice[0].A, atol=1e-15)
 
 
 def test_a_delay_that_moves_between_ticks_is_refused():

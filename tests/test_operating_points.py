@@ -346,10 +346,16 @@ def test_models_are_made_and_searches_begun_at_an_operating_point(sim):
         model = sim.linearize(bd, point, inputs=inputs, outputs=["speed"])
         assert model.A == pytest.approx(np.array([[-8.0 / 3.0]])) and abs(model.rate[0]) < 1e-9
         assert model.inputs[0] == "thrust[0]" and model.B[0, 0] == pytest.approx(1.0 / 3.0)
-    again = sim.trim(bd, point, inputs=["thrust"])
-    assert again.success and again.x == pytest.approx([8.0]) and again.u == pytest.approx([32.0])
-    with pytest.raises(UnknownName, match=r"linearize: u: input 'thrust\[0\]' does not exist"):
-        sim.linearize(bd, point, inputs=["net"])
+    # a gust alone, at the thrust of the point, which is held
+    gust = sim.linearize(bd, point, inputs=["net"], outputs=["speed"])
+    assert gust.inputs == ("net[0]",) and gust.B == pytest.approx(np.array([[1.0 / 3.0]])) and abs(gust.rate[0]) < 1e-9
+    assert gust.A == pytest.approx(np.array([[-8.0 / 3.0]])) and gust.y == pytest.approx([8.0])
+    assert sim.linearize(bd, point, [20.0], inputs=["thrust"]).rate == pytest.approx([-4.0])
+    for inputs in ((), ["thrust"]):
+        again = sim.trim(bd, point, inputs=inputs, hold=["speed"])
+        assert again.success and again.x == pytest.approx([8.0]) and again.u == pytest.approx([32.0])
+    with pytest.raises(InvalidValue, match=r"^trim: the operating point has a value of its own for thrust\[0\]; name"):
+        sim.trim(bd, point, inputs=["net"])
     with pytest.raises(InvalidType, match=r"got an OperatingPoint; its states are its x, and its inputs those of"):
         sim.run(bd, 1.0, start=point)
 
@@ -358,3 +364,17 @@ def test_an_output_that_is_an_input_is_refused(sim):
     """What the diagram gives there was asked for, and no point found."""
     with pytest.raises(InvalidValue, match=r"outputs: thrust\[0\] is among the inputs, which are free; leave it out"):
         sim.trim(flight(sim), inputs=["thrust"], outputs={"thrust": 32.0})
+
+
+def test_a_model_at_an_operating_point_is_of_its_time(sim):
+    """It was that at t = 0, of x' = u - (1 + t) x at t = 2 with a pole at -1."""
+    bd = sim.blockdiagram()
+    push, x = bd.CONSTANT(1.0, name="push"), bd.INTEGRATOR(1.0, name="x")
+    slope = bd.FUNCTION(lambda t, u, x: u - (1.0 + t) * x, nin=3, name="slope")
+    for k, block in enumerate((bd.TIME(), push, x)):
+        bd.connect(block, slope[k])
+    bd.connect(slope, x)
+    point = sim.trim(bd, t=2.0, inputs=["push"], outputs={"x": 2.0})
+    model = sim.linearize(bd, point)
+    assert model.t == 2.0 and model.A == pytest.approx(np.array([[-3.0]])) and abs(model.rate[0]) < 1e-9
+    assert sim.trim(bd, point, outputs={"x": 3.0}).u == pytest.approx([9.0])

@@ -188,6 +188,8 @@ def test_bad_names_are_named():
             ask(f"arm.{entry}")
         with pytest.raises(cs.UnknownName, match=meant):
             mech.with_parameters({f"arm.{entry}": 1.0})
+    with pytest.raises(cs.UnknownName, match=r"^parameter 'arm.I11' does not exist; there are "):
+        ask("arm.I11")  # that of x in books, of y in Python
     with pytest.raises(cs.InvalidValue, match=r"'tool.damping': joint 'tool' is fixed and has no damping"):
         ask("tool.damping")
     with pytest.raises(cs.InvalidValue, match=r"'shoulder.limits': the dynamics do not depend on limits"):

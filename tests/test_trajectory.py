@@ -232,7 +232,7 @@ def test_names_and_select():
     assert curve.select([2, "hip"]).names == ("ankle", "hip")
     nameless = curve.replace(names=None)  # which could not be taken apart at all
     np.testing.assert_array_equal(nameless.select([2, 0])(curve.t0), curve(curve.t0)[[2, 0]])
-    assert nameless.select(1).n == 1 and nameless.select(1).names is None
+    assert nameless.select(1).n == nameless.select(np.int64(1)).n == 1 and nameless.select(1).names is None
     with pytest.raises(UnknownName, match=r"'hip' does not exist, as the curve names none: joints=\[0, 1, 2\] takes"):
         nameless.select("hip")
     with pytest.raises(CstormError, match="joints: expected at most 2, got 3"):

@@ -97,8 +97,8 @@ def identify(
         are positive and damping and the like not negative in any case.
     control_points : int, optional
         Of the spline that is fitted to each log; unless said a fifth of its rows, or a half, a fourth, … of these:
-        what filters best by generalised cross-validation. Fewer filter more. Rows within two of its segments from an
-        end, where its derivatives are uncertain, are left out.
+        what filters best by generalised cross-validation, for each joint. Fewer filter more. Rows within two of its
+        segments from an end, where its derivatives are uncertain, are left out.
     missing : {"refuse", "drop"}
         What is done about rows that are not finite. With "output" the torques of rows stay whose motion, or that of
         some joints, is not.

@@ -26,7 +26,8 @@ GEOMETRY = ("pose", "axis", "axes", "point", "pitch", *LOOP_PARAMETERS, *COUPLIN
 
 
 #: A moment of inertia as it is written elsewhere, "hull.inertia[0, 0]", "hull.inertia[xx]" or "hull.Ixx".
-_MOMENT = re.compile(r"(.+)\.i(?:nertia)?[^a-z0-9]*([xyz012])[^a-z0-9]*([xyz012])\W*", re.IGNORECASE)
+#: Numbers are places in brackets alone: the first axis of "hull.I11" is 1 in books.
+_MOMENT = re.compile(r"(.+)\.i(?:nertia)?(?:\W*|_)([xyz]|(?<=\[)[012])\W*([xyz]|(?<=\W)[012])\W*", re.IGNORECASE)
 
 
 def unknown_parameter(name: Any, known: Iterable[str]) -> UnknownName:

@@ -307,7 +307,9 @@ class Curve(Value):
         >>> BSpline.clamped([[0.0, 5.0]] * 4, duration=1.0).select([1])(0.0).tolist()
         [5.0]
         """
-        wanted = [names] if isinstance(names, (str, int)) else entries(names, "names", "names or positions of joints")
+        if isinstance(names, (str, int, np.integer)):
+            names = [names]
+        wanted = entries(names, "names", "names or positions of joints")
         if not wanted:
             raise ShapeError("names: expected at least one joint")
         columns = [self._column(name) for name in wanted]

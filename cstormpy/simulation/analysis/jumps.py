@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -233,6 +234,8 @@ class _Way:
         for k in range(_HALVINGS):
             s = 0.5 * (low + high)
             below, middle, above = (float(self.value(at)[j]) for at in (low, s, high))
+            if math.isnan(middle) and 0.5**k < _LEFT:  # as 0/0 in the middle of a jump, which is all that is left
+                break
             if abs(middle - below) >= abs(above - middle):
                 high, gap = s, abs(middle - below)
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -316,10 +317,12 @@ def linearize(
     opened: Any,
     dt: float | None,
     cut: bool = False,
+    known: Mapping[str, Array] = MappingProxyType({}),
 ) -> LinearModel:
     """Return the linear model of a diagram; see `Simulation.linearize`.
 
-    Where it is `cut` for its margins, inputs, outputs and what is opened are one.
+    Where it is `cut` for its margins, inputs, outputs and what is opened are one. Signals that are `known`, by their
+    ports, are held.
     """
     who, named = ("margins", "at") if cut else ("linearize", "inputs")
     period = None if dt is None else positive(dt, f"{who}: dt")
@@ -331,9 +334,9 @@ def linearize(
         state[:] = diagram.shut(state)
         if period is not None:
             switch_as_sampled(diagram, simstate, t, state, period)
-        moved, shut = chosen_inputs(bd, inputs, u, opened, who, named)
+        moved, shut = chosen_inputs(bd, inputs, u, opened, who, named, known)
         given = moved + shut
-        if told := [i for i in moved if i.told]:
+        if told := [i for i in given if i.told]:
             with standing_in(diagram, told, t, state):
                 switch_where_given(diagram, simstate, t, state, period)
         if period is not None and bd.clocklist:
@@ -409,25 +412,37 @@ def on_the_manifold(closed: Iterable[tuple[Any, slice]], state: Array, count: in
 
 
 def chosen_inputs(
-    bd: Any, inputs: Any, u: Any, opened: Any, what: str, named: str = "inputs"
+    bd: Any,
+    inputs: Any,
+    u: Any,
+    opened: Any,
+    what: str,
+    named: str = "inputs",
+    known: Mapping[str, Array] = MappingProxyType({}),
 ) -> tuple[list[Input], list[Input]]:
     """Return the inputs, of which those with a value of their own are held, and what else is opened: held too.
 
-    All inputs are held where `opened` is True.
+    All inputs are held where `opened` is True, and signals where they are `known`, unless `u` says otherwise.
     """
     ports = named_once(find_ports(bd, inputs, f"{what}: {named}"), f"{what}: {named}")
     found = inputs_of(ports, False, what)
     cut = [i.signal for i in found] if opened is True else find_ports(bd, opened, f"{what}: opened")
-    held = {s.key: s for s in cut}
-    values = _values(bd, found, u, what)
-    for given in found:
+    of_point = {
+        s.key: (s, numbers(value, np.size(s.slot.value), f"{what}: {name!r} of the operating point"))
+        for name, value in known.items()
+        for s in find_ports(bd, [name], what)
+    }
+    held = {s.key: s for s in [*cut, *(s for s, _ in of_point.values())]}
+    values = {**{key: value for key, (_, value) in of_point.items()}, **_values(bd, found, u, what)}
+    taken = {given.signal.key for given in found}
+    others = inputs_of([s for key, s in held.items() if key not in taken], True, what)
+    for given in [*found, *others]:
         if given.signal.key in held or given.signal.key in values:
             given.held = True
             given.value = np.ravel(np.asarray(given.signal.slot.value, dtype=float)).copy()
         if given.signal.key in values:
             given.value, given.told = values[given.signal.key], True
-    known = {given.signal.key for given in found}
-    return found, inputs_of([s for key, s in held.items() if key not in known], True, what)
+    return found, others
 
 
 def _values(bd: Any, inputs: list[Input], u: Any, what: str) -> dict[tuple[int, int], Array]:

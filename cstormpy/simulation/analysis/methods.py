@@ -58,12 +58,12 @@ class Analysis:
         bd : BlockDiagram
         x : array (n,), dict, SavedState, result, path or OperatingPoint, optional
             States; by the names of states or blocks those that are not as at the start of a run. An operating point
-            has the values of its signals too, which are the inputs unless others are named.
+            has its time and the values of its signals too, which are held, and are the inputs unless others are named.
         u : array or dict, optional
             Values of inputs, one behind the other or by name. What switches, as a RELAY, and what is held at a bound
             goes by them; a CONTROLLER stays in the phase in which the diagram has it.
         t : float
-            The time.
+            The time, but for a point that has its own.
         inputs, outputs, opened : list
             Ports as in `run`'s ``watch``: blocks, ports, or names as ``"plant.q"``; of inputs, none twice. They may be
             input ports too, by name, of outputs those to which something is wired: what the wire brings. An input that
@@ -104,8 +104,8 @@ class Analysis:
         from cstormpy.simulation.analysis.linear import linearize
         from cstormpy.simulation.analysis.trimming import at_point
 
-        x, u, inputs = at_point(x, u, inputs)
-        return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt)
+        x, t, inputs, known = at_point(x, t, inputs)
+        return linearize(self, bd, x, u, t=t, inputs=inputs, outputs=outputs, opened=opened, dt=dt, known=known)
 
     @by_one_thread
     @tells_arguments()
@@ -305,9 +305,10 @@ class Analysis:
         ----------
         bd : BlockDiagram
         x : array (n,), dict, SavedState, result, path or OperatingPoint, optional
-            Where the search begins; at an operating point it begins with its inputs too.
+            Where the search begins; at an operating point it begins with its inputs too, at its time; they
+            are the inputs unless more are named.
         t : float
-            The time.
+            The time, but for a point that has its own.
         inputs : list
             Ports whose signals are found too, in place of what the diagram gives there: outputs, as ``"torque"``, or
             inputs, as ``"plant.tau"``; one that nothing is wired to gets a CONSTANT of zeros, which stays in the
@@ -347,9 +348,8 @@ class Analysis:
         >>> point.success, point.u.round(3)
         (True, array([12.263,  3.066]))
         """
-        from cstormpy.simulation.analysis.trimming import at_point, trim
+        from cstormpy.simulation.analysis.trimming import trim
 
-        x, u, _ = at_point(x, u, inputs)
         return trim(self, bd, x, t=t, inputs=inputs, u=u, hold=hold, rates=rates, outputs=outputs)
 
     @by_one_thread

@@ -181,9 +181,9 @@ class _Ticking:
         total, now = self._tick(at_once), 0.0
         out, rate, slopes, _ = self._slopes([])
         y = slopes[columns] @ self._with_inputs(total)
-        for when, clocks in groups:
+        for when, together in groups:
             total = self._flow(when - now) @ self._with_inputs(total)
-            total, now = self._tick(clocks) @ self._with_inputs(total), when
+            total, now = self._tick(together) @ self._with_inputs(total), when
         total = self._flow(dt - now) @ self._with_inputs(total)
         kept = self._kept(total, y, [clock for clock in clocks if clock not in ticking])
         inner = total[np.ix_(kept, kept)]

@@ -146,6 +146,7 @@ def trim(
     sim: Any, bd: Any, x: Any, *, t: float, inputs: Any, u: Any, hold: Any, rates: Any, outputs: Any
 ) -> OperatingPoint:
     """Return an operating point of a diagram; see `Simulation.trim`."""
+    x, t, inputs, known = at_point(x, t, inputs)
     t = float(numbers(t, 1, "trim: t")[0])
     for what, given_values in (("rates", rates), ("outputs", outputs)):
         if given_values is not None and not isinstance(given_values, Mapping):
@@ -160,7 +161,12 @@ def trim(
                 "equilibria are those of mech.trim(), which keeps loops closed"
             )
         diagram.freeze()
-        given, _ = chosen_inputs(bd, inputs, u, True, "trim")
+        given, others = chosen_inputs(bd, inputs, u, True, "trim", known=known)
+        if others:
+            raise InvalidValue(
+                f"trim: the operating point has a value of its own for {others[0].signal.name}; name it in inputs= "
+                "too, or give the point's states alone, point.x"
+            )
         watched, asked = asked_of_outputs(bd, outputs or {})
         if free_ones := [s.name for s in watched if s.key in {i.signal.key for i in given}]:
             raise InvalidValue(
@@ -213,12 +219,12 @@ def trim(
         )
 
 
-def at_point(x: Any, u: Any, inputs: Any) -> tuple[Any, Any, Any]:
-    """Return states, values of inputs and inputs: of an operating point its own, but for what is given besides."""
+def at_point(x: Any, t: float, inputs: Any) -> tuple[Any, float, Any, Mapping[str, Array]]:
+    """Return states, time, inputs and values of signals: of an operating point its own, but for named inputs."""
     if not isinstance(x, OperatingPoint):
-        return x, u, inputs
+        return x, t, inputs, {}
     named = not isinstance(inputs, (list, tuple)) or len(inputs) > 0
-    return x.x, x.given if u is None else u, inputs if named else list(x.inputs)
+    return x.x, x.t, inputs if named else list(x.inputs), x.given
 
 
 def _parts(u: Array, given: list[Input]) -> list[Array]:

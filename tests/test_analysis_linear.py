@@ -552,7 +552,7 @@ def test_bad_input_is_named(sim):
         sim.linearize(bd, {"plnt": 1.0})
     with pytest.raises(CstormError, match="finite"):
         sim.linearize(bd, [math.nan, 0.0, 0.0])
-    with pytest.raises(UnknownName, match="u is given"):
+    with pytest.raises(UnknownName, match=r"linearize: u: input"):
         sim.linearize(bd, u={"error": [0.0, 0.0]}, inputs=["wanted"])
     with pytest.raises(CstormError, match="expected a diagram"):
         sim.trim(None)

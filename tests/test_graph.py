@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import UNFIT, batch_caller, caller
 from cstormpy.graph.derivatives import gradient, jacobian, tangents
 from cstormpy.graph.emission import LANES
-from cstormpy.graph.machine import AS_IT_IS, Machine
+from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one, text_for_rows
 from cstormpy.graph.nodes import where
 from cstormpy.graph.routine import Routine
@@ -399,25 +398,6 @@ def test_python_calls_machine_code():
     np.testing.assert_array_equal(y, [2.0, 18.0])
     scale[0] = 3.0
     assert square(np.array([1.0, 3.0]), y) == 0 and y[1] == 27.0
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory in use is asked of Linux")
-def test_machines_that_nobody_holds_leave_nothing_behind():
-    """The numbers of all modules stayed in the context that they shared: 23 kB of a diagram of two blocks."""
-
-    def sums(k, count=2000):
-        lines = [f"  %v{j + 1} = fadd double %v{j}, {k}.{1000 + j}e0\n" for j in range(count)]
-        return f"{AS_IT_IS}define double @f(double %v0) {{\n{''.join(lines)}  ret double %v{count}\n}}\n"
-
-    def memory():
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-    for k in range(5):
-        Machine(sums(k), quick=True)
-    before = memory()
-    for k in range(20):
-        Machine(sums(5 + k), quick=True)
-    assert memory() - before < 2e6
 
 
 def read_only(x):

@@ -14,7 +14,7 @@ _LEVEL = 1
 #: A module whose text begins so is compiled without LLVM's passes: what it loads and when is part of its plan.
 AS_IT_IS = "; as it is\n"
 
-_lock = threading.Lock()  # LLVM's passes share a target machine
+_lock = threading.Lock()  # LLVM's parser and passes share a context
 
 
 @functools.cache
@@ -115,8 +115,7 @@ class Machine:
         llvm = _llvm()
         with _lock:
             # the name tells one module from another where both are in memory
-            # in a context of its own: what modules name in a shared one stays there for good
-            module = llvm.parse_assembly(text or "; kept", llvm.create_context())
+            module = llvm.parse_assembly(text or "; kept")
             module.name = hashlib.sha256(text.encode() or code).hexdigest()[:16]
             given: list[bytes] = []
             made: list[bytes] = []

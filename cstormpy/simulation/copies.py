@@ -85,14 +85,8 @@ class BlockCopies:
     """Copies of the blocks of a diagram, with nothing in them yet; the copy of the diagram finds them in its memo.
 
     Each names those beside it, so that to copy one with all that it names would go down a long chain, too deep for
-    Python. Those of classes that say themselves how they are copied are left to them.
-
-    Parameters
-    ----------
-    bd : BlockDiagram
-        Which is about to be copied.
-    memo : dict
-        That of the copy.
+    Python. Those of classes that say themselves how they are copied are left to them. It takes what `FunctionCopies`
+    takes.
     """
 
     def __init__(self, bd: Any, memo: dict[int, Any]) -> None:

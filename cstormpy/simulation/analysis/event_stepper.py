@@ -12,10 +12,10 @@ from bdsim.blocks.sources import Constant
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import Array, real_array, real_number
+from cstormpy.arrays import Array, real_number
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with, started
-from cstormpy.simulation.analysis.external import fixed_method, input_not_finite, ports_of, refuse_copies, those_of
+from cstormpy.simulation.analysis.external import fixed_method, input_not_finite, ports_of, read_inputs, refuse_copies
 from cstormpy.simulation.analysis.model import Input, inputs_of, labels, named_once
 from cstormpy.simulation.analysis.ports import InputPort, arriving, feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.stepped_by_others import samples_named
@@ -111,26 +111,16 @@ class EventStepper:
         return self._saved
 
     def step(self, u: ArrayLike, dt: float) -> Array:
-        """Hold the inputs for a time, and return the outputs after it, before the ticks that are due there.
-
-        Parameters
-        ----------
-        u : array_like, (m,)
-        dt : float
-            How long [s].
+        """Hold the inputs for a time, and return the outputs after it; see `DiagramStepper.step`.
 
         Raises
         ------
-        BlockError
-            A block that fails, or a state that is not finite; time and state stay as they were.
         DiagramError
             A STOP has ended a step before this one.
         """
         if self.stopped:
             raise DiagramError(f"step: {self.stopped}; begin again by reset()")
-        size = len(self.inputs)
-        shapes = (size,), *([()] if size == 1 else [])
-        values = np.atleast_1d(real_array(u, "step: u", *shapes, hint=those_of(self.inputs), finite=False))
+        values = read_inputs(u, self.inputs)
         if not np.isfinite(values).all():
             raise input_not_finite(values, self.inputs)
         dt = positive(dt, "step: dt")
@@ -190,8 +180,8 @@ def _constant_of(diagram: Any, given: Input) -> Any:
             f"stepper: input {signal.name!r}: comes from {describe(source)}, where a stepper with events=True sets a "
             "CONSTANT; wire one in its place"
         )
-    others = [b for b in bd.blocklist if any(slot is signal.slot for slot in b._inport_slots)]
-    if isinstance(signal, InputPort) and sum(slot is signal.slot for b in others for slot in b._inport_slots) > 1:
+    goes_to = sum(slot is signal.slot for b in bd.blocklist for slot in b._inport_slots)
+    if isinstance(signal, InputPort) and goes_to > 1:
         raise DiagramError(
             f"stepper: input {signal.name!r}: {describe(source)} goes to other ports too; name it as the input, or "
             "wire another CONSTANT to this port"

@@ -153,8 +153,7 @@ class DiagramStepper:
         elif given.__class__ is list and len(given) == self._u.size and all([x.__class__ is float for x in given]):
             self._u[:] = given
         else:
-            shapes = self._u.shape, *([()] if self._u.size == 1 else [])
-            self._u[:] = real_array(u, "step: u", *shapes, hint=those_of(self.inputs), finite=False)
+            self._u[:] = read_inputs(u, self.inputs)
         if dt.__class__ is not float or not 0.0 < dt < math.inf:
             dt = positive(dt, "step: dt")
         # what is rounded off is added later: steps of a tenth of a clock's period end at its ticks for ever
@@ -239,6 +238,12 @@ class DiagramStepper:
         which = f"block {self._program.blocks[number - 1]!r}" if number else "a block of the diagram"
         why = self._program.error
         return BlockError(f"stepper: {which} fails at t = {t:.9g}" + (f": {reason_of(why)}" if why else REMEDY))
+
+
+def read_inputs(u: Any, inputs: Sequence[str]) -> Array:
+    """Return the numbers that a user gives for the inputs of a step, (m,); whether they are finite is asked later."""
+    shapes = (len(inputs),), *([()] if len(inputs) == 1 else [])
+    return np.atleast_1d(real_array(u, "step: u", *shapes, hint=those_of(inputs), finite=False))
 
 
 def those_of(inputs: Sequence[str]) -> str:

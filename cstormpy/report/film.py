@@ -77,9 +77,12 @@ class Film:
             )
         figure.set_layout_engine("none")
         for each in self._moving:
-            each.axes.set_animated(each.whole)
+            each.axes.set_animated(each.follows)
         canvas.draw()
         self._canvas, self._still = canvas, canvas.copy_from_bbox(figure.bbox)
+        for each in self._moving:
+            if each.in_space and not each.follows:  # of which mplot3d draws the axes behind all that is in them
+                _hide_still_parts(each.axes)
         legends = [axes.get_legend() for axes in figure.axes]
         self._legends = [canvas.copy_from_bbox(each.get_window_extent()) for each in legends if each is not None]
 
@@ -140,7 +143,8 @@ class _Moving:
         self.axes.set_title(plain(pane.title or pane.name))
         self.axes.autoscale(False)
         look_at(self.axes, self._bones, self._middles[0], self._half)
-        self.whole = sight.follows or not self._bones.planar  # in space the axes stand among what is drawn in them
+        #: Whether the axes go along; in space they sort what is drawn in them by how far away it is.
+        self.follows, self.in_space = sight.follows, not self._bones.planar
 
     def at(self, k: int) -> list[Any]:
         """Return what to draw of a frame."""
@@ -151,10 +155,9 @@ class _Moving:
         for j in range(self._tips.shape[1] if self._behind else 0):
             self.axes.plot(*seen(self._bones, self._tips[behind, j]), color=f"C{j + 1}", linewidth=1.0)
         draw_pose(self.axes, self._bones, self._q[k])
-        if not self.whole:
-            return self._drawn()
-        look_at(self.axes, self._bones, self._middles[k], self._half)
-        return [self.axes]
+        if self.follows:
+            look_at(self.axes, self._bones, self._middles[k], self._half)
+        return [self.axes] if self.follows or self.in_space else self._drawn()
 
     def _drawn(self) -> list[Any]:
         return [*self.axes.patches, *self.axes.collections, *self.axes.lines]
@@ -165,7 +168,7 @@ class _Growing:
 
     def __init__(self, figure: Any, cell: Any, pane: Any, times: Array) -> None:
         self.axes = figure.add_subplot(cell)
-        self.whole, self.over_time = False, pane.kind == "scope"
+        self.follows, self.in_space, self.over_time = False, False, pane.kind == "scope"
         drawn = draw_plot(self.axes, pane)
         self.axes.set_title(plain(pane.title or pane.name), fontsize="medium")
         self._times, self._traces = times, [trace for trace, _ in drawn]
@@ -185,6 +188,13 @@ class _Growing:
             line.set_data(x, y)
             dot.set_data(x[-1:], y[-1:])
         return [*self._lines, *self._dots]
+
+
+def _hide_still_parts(axes: Any) -> None:
+    """Leave of axes in space what is drawn in them, as the rest has been drawn."""
+    axes.set_axis_off()
+    axes.patch.set_visible(False)
+    axes.title.set_visible(False)
 
 
 def _fit_legend(axes: Axes, traces: int) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 import pytest
 import scipy.integrate
+from bdsim.components import ContinuousBlock
 from bdsim_examples import EXAMPLES, van_der_pol, van_der_pol_rate
 from scipy.integrate import DOP853, RK23, RK45, solve_ivp
 
@@ -341,3 +343,52 @@ def test_what_is_told_to_each_run_is_no_attribute_of_a_simulation():
     sim.options.simtime = "1,2,3"
     with pytest.raises(cs.InvalidValue, match="simtime: expected a time, or a time and dt"):
         sim.run(sim.blockdiagram())
+
+
+class Bar(ContinuousBlock):
+    """A bar of n parts that conducts heat to its neighbours and, if `mixed`, to the mean of all, cold at both ends."""
+
+    def __init__(self, n, mixed=False, **blockargs):
+        super().__init__(nin=0, onames=["T"], nstates=n, **blockargs)
+        self.mixed, self._x0 = mixed, np.sin(np.pi * np.arange(1, n + 1) / (n + 1))
+
+    def output(self, t, u, x):
+        return [x.copy()]
+
+    def deriv(self, t, u, x):
+        ends = np.zeros(1)
+        curved = np.concatenate([x[1:], ends]) - 2.0 * x + np.concatenate([ends, x[:-1]])
+        return (x.size + 1.0) ** 2 * curved + (np.sum(x) - x if self.mixed else 0.0)
+
+
+@pytest.mark.parametrize("name", ["Radau", "BDF", "LSODA"])
+def test_implicit_methods_know_which_rates_of_many_depend_on_which_states(name, monkeypatch):
+    """A bar of 800 parts took Radau half a minute by full matrices; of few states, or coupled ones, nothing is told."""
+    given, made = [], getattr(scipy.integrate, name).__init__
+
+    @functools.wraps(made)
+    def make(self, *arguments, **options):
+        given.append({key: value for key, value in options.items() if key in ("jac_sparsity", "lband", "uband")})
+        made(self, *arguments, **options)
+
+    monkeypatch.setattr(getattr(scipy.integrate, name), "__init__", make)
+
+    def told(n, mixed=False, engine="compiled", **options):
+        sim = cs.Simulation(engine=engine)
+        bd = sim.blockdiagram()
+        bar = Bar(n, mixed, bd=bd, name="bar")
+        bd.connect(bar, bd.NULL())
+        given.clear()
+        out = sim.run(bd, T=0.01, solver=name, rtol=1e-8, atol=1e-10, **options)
+        slowest = 2.0 * (n + 1) ** 2 * (1.0 - math.cos(math.pi / (n + 1)))  # an eigenvalue of the second differences
+        if not mixed:
+            np.testing.assert_allclose(out.x[-1], bar._x0 * math.exp(-0.01 * slowest), rtol=0, atol=2e-7)
+        return given[-1]
+
+    own = {"lband": 2, "uband": 2} if name == "LSODA" else {"jac_sparsity": np.tri(120, k=2) - np.tri(120, k=-3)}
+    if name == "LSODA":
+        assert told(120) == {"lband": 1, "uband": 1}
+    else:
+        np.testing.assert_array_equal(told(120)["jac_sparsity"].toarray(), np.tri(120, k=1) - np.tri(120, k=-2))
+    assert told(120, engine="interpreted") == told(20) == told(120, mixed=True) == {}
+    assert told(120, solver_args=own) == own

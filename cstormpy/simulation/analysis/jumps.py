@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.errors import DiagramError
+from cstormpy.graph.dependence import inputs_read
 from cstormpy.graph.differences import MOVED
 from cstormpy.graph.look_ups import SEARCH, SEARCH_BELOW
 from cstormpy.graph.nodes import INPUT, TABLE, Node, alive
@@ -356,13 +357,7 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
     located = {place for place, _, _ in [*program.switches, *(program.guards or ())]}
     signals = [x for place, x in enumerate(program.routine.outputs["out"]) if place not in located]
     nodes = alive([*signals, *program.routine.outputs["xd"]])
-    reads: dict[int, frozenset[int]] = {}
-    for node in nodes:
-        reads[node.index] = frozenset().union(*(reads[a.index] for a in node.args if isinstance(a, Node)))
-        if node.primitive is INPUT and node.data[0] == "p":
-            reads[node.index] = frozenset({node.data[1]})
-        elif node.primitive is TABLE and node.data[0] == "p":
-            reads[node.index] = frozenset(range(node.data[1], node.data[1] + node.data[2]))
+    reads = inputs_read(nodes, "p")
     sides = SidesOfChoices()
     choices = [
         (node.args[0].index, sides.only_bend(node))

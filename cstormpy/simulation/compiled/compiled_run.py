@@ -19,7 +19,7 @@ from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken, hand_sa
 from cstormpy.simulation.compiled.untranslated import NotTranslated
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
-from cstormpy.simulation.steppers import ExplicitStepper
+from cstormpy.simulation.steppers import ExplicitStepper, ScipyStepper
 
 #: How much of what is due is handed to the compiled steps at once, where events come between.
 _ROOM = 64
@@ -100,8 +100,9 @@ class CompiledRun(Run):
                     program.guards, self.simstate.crossing_detectors, strict=True
                 )
             ]
+        if isinstance(self.stepper, ScipyStepper):
+            self.stepper.compute_by(self._derivative, lambda: program.structure)
         if not isinstance(self.stepper, ExplicitStepper):
-            self.stepper.f = self._derivative  # type: ignore[attr-defined]
             return
         keys = [(id(s.block), s.port) for s in self.recording.signals]
         seen = all(map(program.columns.__contains__, keys))
@@ -124,10 +125,7 @@ class CompiledRun(Run):
         notice_once(error.told("it runs interpreted"))
         self.program, self._slices, self.diagram.shortcut = None, None, None
         self.crossings.detectors = self.simstate.crossing_detectors
-        if isinstance(self.stepper, ExplicitStepper):
-            self.stepper.compute_by(self.diagram.derivative)
-        else:
-            self.stepper.f = self.diagram.derivative  # type: ignore[attr-defined]
+        self.stepper.compute_by(self.diagram.derivative)
 
     def _derivative(self, t: float, x: Array) -> Array:
         """Return the rate of the states, by the compiled function."""

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 from cstormpy.graph.code_cache import is_kept, machine_for
+from cstormpy.graph.dependence import inputs_read
 from cstormpy.graph.derivatives import with_tangents
 from cstormpy.graph.external import Function
 from cstormpy.graph.machine import Machine
 from cstormpy.graph.module import text_for_one
-from cstormpy.graph.nodes import Node
+from cstormpy.graph.nodes import Node, alive
 from cstormpy.graph.python_calls import PythonCall
 from cstormpy.graph.routine import Routine
 from cstormpy.simulation.compiled.call_table import CalledFunction
@@ -164,6 +165,18 @@ class Program:
         rates = {"xd": self.routine.outputs["xd"]}
         stage = Routine("stage", {}, {}, rates, self.routine.status, scalars=("t",), order=_ORDER)
         return [stage] if stage.operations < _SAVED * self.routine.operations else []
+
+    @cached_property
+    def structure(self) -> Any:
+        """Which rates (rows) depend on which states, as a sparse matrix of ones (n, n)."""
+        from scipy import sparse
+
+        rates = self.routine.outputs["xd"]
+        read = inputs_read(alive(rates), "x")
+        followed = [sorted(read[rate.index]) if isinstance(rate, Node) else [] for rate in rates]
+        columns = [place for places in followed for place in places]
+        ends = np.cumsum([0, *map(len, followed)])
+        return sparse.csr_matrix((np.ones(len(columns)), columns, ends), shape=(self.nstates, self.nstates))
 
     def refresh(self) -> bool:
         """Read the numbers anew from the blocks; return False where the diagram is to be translated anew instead."""

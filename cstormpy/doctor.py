@@ -20,7 +20,10 @@ NEEDED = {
     "matplotlib": "3.9",
 }
 #: What the extra "live" brings, for windows; a process that simulates loads neither.
-LIVE = ("PySide6-Essentials>=6.8,!=6.12.0", "pyqtgraph>=0.13.7")
+LIVE = (
+    "PySide6-Essentials>=6.12" if sys.version_info >= (3, 15) else "PySide6-Essentials>=6.8,!=6.12.0",
+    "pyqtgraph>=0.13.7",
+)
 
 
 @dataclass(frozen=True)
@@ -86,8 +89,8 @@ def _reinstall(*packages: str) -> str:
 
 def _python() -> Finding:
     number = ".".join(map(str, sys.version_info[:3]))
-    mend = "install Python 3.10, 3.11, 3.12 or 3.13, from https://www.python.org/downloads"
-    return Finding("Python", f"{number}, {sys.executable}", (3, 10) <= sys.version_info < (3, 14), mend=mend)
+    mend = "install Python 3.10 to 3.15, from https://www.python.org/downloads"
+    return Finding("Python", f"{number}, {sys.executable}", (3, 10) <= sys.version_info < (3, 16), mend=mend)
 
 
 def _package(name: str, lowest: str) -> Finding:

@@ -219,6 +219,15 @@ def test_a_state_near_a_limit_is_not_taken_there(sim, rest, high, x0):
         (lambda x: 3e-10 - x, 0.0, 1e-9, 5e-10, 1e9, 0.0),
         (lambda x: -0.3 + 0.0 * x, 0.7, 2.0, 1.1, 1e8, 1e8 * (1.1 - 0.7)),
         (lambda x: -0.3 + 0.0 * x, 0.1, 2.0, 0.9, 1e10, 1e10 * (0.9 - 0.1)),
+        (
+            lambda x: -0.4 + 0.0 * x,
+            0.25,
+            2.0,
+            1.07,
+            1e8,
+            1e8 * (1.07 - 0.25),
+        ),  # where a trust region missed by rounding
+        (lambda x: -0.7 + 0.0 * x, 0.64, 2.0, 1.35, 1e9, 1e9 * (1.35 - 0.64)),
     ],
 )
 def test_what_follows_a_state_at_its_limit_rests_too(sim, rate, low, high, x0, gain, y0):

@@ -135,6 +135,18 @@ class _Globals(dict[str, Any]):
         return self[name] if name in self else default
 
 
+@functools.cache
+def _look_functions_up() -> None:
+    """Have `copy.deepcopy` look for functions among what has been copied, as for lists.
+
+    From Python 3.14 on it returns them before, by their type. They are still their own copies unless a memo has others.
+    """
+    atomic = getattr(copy, "_atomic_types", None)
+    if atomic is not None:  # of 3.14 it is a set, of 3.15 a frozenset
+        copy._deepcopy_dispatch[types.FunctionType] = lambda function, memo: function  # type: ignore[attr-defined]
+        copy._atomic_types = atomic - {types.FunctionType}  # type: ignore[attr-defined]
+
+
 class FunctionCopies:
     """Copies of the functions of a diagram that name its parts; the copy of the diagram finds them in its memo.
 
@@ -151,6 +163,8 @@ class FunctionCopies:
         blocks = [each for each in self._own.parts if isinstance(each, Block)]
         functions = {id(function): function for block in blocks for function in held_functions(block)}
         named = [f for key, f in functions.items() if key not in memo and self._own.is_named_by(f)]
+        if named:
+            _look_functions_up()
         self._made = [(function, self._copied(function)) for function in named]
         memo.update({id(function): made for function, made in self._made})
 

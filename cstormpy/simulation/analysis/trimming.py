@@ -41,6 +41,8 @@ _ROUNDING = 1e-14
 _FELT = 1e-12
 #: The first implicit step [s] by which a diagram comes to rest where a search fails, and how many there are at most.
 _FIRST_STEP, _MOST_STEPS = 0.02, 400
+#: So many Newton steps refine what a search has found, at most.
+_REFINED = 20
 #: So often a search goes on where blocks have switched at the point that it has found.
 _MOST_MODES = 8
 
@@ -408,7 +410,34 @@ class _Search:
             lambda v: self._residual(placed(v), moving), begin[moving], lambda v: self._slope(placed(v))[:, moving],
             xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=200, tr_solver=steps,
         )  # fmt: skip
-        return self._at_limits(placed(found.x), bool((np.abs(found.fun) <= self.reached).all()), moving, steps)
+        point = placed(found.x)
+        done = self._is_done(point, moving)
+        if not done:
+            refined = (self._refined(start, moving) for start in (point, begin))
+            better = next((each for each in refined if self._is_done(each, moving)), None)
+            point, done = (point, False) if better is None else (better, True)
+        return self._at_limits(point, done, moving, steps)
+
+    def _is_done(self, point: Array, moving: NDArray[np.intp]) -> bool:
+        return bool((np.abs(self._residual(point, moving)) <= self.reached).all())
+
+    def _refined(self, point: Array, moving: NDArray[np.intp]) -> Array:
+        """Return a point by Newton steps for as long as they leave less.
+
+        Each variable is measured by its slopes: where these differ by 1e8, steps of a trust region miss by rounding.
+        """
+        remains = self._residual(point, moving)
+        for _ in range(_REFINED):
+            slope = self._slope(point)[:, moving]
+            sizes = np.linalg.norm(slope, axis=0)
+            sizes[sizes == 0.0] = 1.0
+            there = point.copy()
+            there[moving] -= np.linalg.lstsq(slope / sizes, remains, rcond=None)[0] / sizes
+            left = self._residual(there, moving)
+            if not np.abs(left).max(initial=0.0) < np.abs(remains).max(initial=0.0):
+                break
+            point, remains = there, left
+        return point
 
     def _at_limits(self, point: Array, done: bool, moving: NDArray[np.intp], steps: str) -> tuple[Array, bool]:
         """Put what is at a limit, but for what a search leaves, exactly there; the others may have to follow."""

@@ -117,11 +117,6 @@ class RingWriter:
             self._count += len(where)
             self._head[0] = self._count
 
-    @property
-    def count(self) -> int:
-        """Number of samples that were written."""
-        return self._count
-
 
 class RingReader:
     """Reads the samples that were written since it was asked last."""

@@ -55,10 +55,6 @@ class Scaled:
         """That of the programme."""
         return self.programme.transcription
 
-    def variables(self, z: Array) -> Array:
-        """Return x."""
-        return z * self.sizes
-
     def cost(self, z: Array) -> float:
         """Return the cost, `HUGE` where it is not finite."""
         cost = self.programme.cost(z * self.sizes)

@@ -123,6 +123,8 @@ def test_two_functions_may_share_their_fargs(bd):
         ("Unit_Delay", "bd.DELAY(clock)"),
         ("BandLimitedWhiteNoise", "bd.NOISE(clock, power=...)"),
         ("ABS", "bd.FUNCTION(abs)"),
+        ("GET_JACOBIAN", 'bd.KINEMATICS(mech, link, frame="aligned"), its port jacobian'),
+        ("Joint_Space_Mass_Matrix", "bd.MASSMATRIX(mech)"),
     ],
 )
 def test_a_name_of_simulink_says_what_it_is_here(bd, asked, expected):

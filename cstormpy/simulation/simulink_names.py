@@ -1,6 +1,6 @@
-"""Blocks by the names that they have in Simulink, and what each of them is here.
+"""Blocks by the names that they have in Simulink or in the Robotics Toolbox, and what each of them is here.
 
-The names of blocks are looked up here before the nearest spelling is offered. ``docs/simulink.md`` is this table:
+The names of blocks are looked up here before the nearest spelling is offered. ``docs/simulink.md`` is these tables:
 ``python tests/test_simulink_names.py`` writes it.
 """
 
@@ -147,6 +147,20 @@ NAMES: dict[str, str] = {
     "XY Graph": "bd.LIVEXY(...)",
     "Zero-Order Hold": "bd.ZOH(clock)",
     "Zero-Pole": "bd.TRANSFERFN(numpy.poly(zeros), numpy.poly(poles))",
+}
+
+#: Blocks of bdsim diagrams that Corke's Robotics Toolbox has, and what they are here.
+TOOLBOX: dict[str, str] = {
+    "ARMPLOT": "bd.MECHANISMVIEW(mech)",
+    "FDYN": "bd.HYBRIDDYNAMICS(mech, q0=...)",
+    "FKINE": "bd.KINEMATICS(mech, link), its port pose",
+    "GRAVLOAD": "bd.GRAVITYLOAD(mech)",
+    "IDYN": "bd.INVERSEDYNAMICS(mech)",
+    "INERTIA": "bd.MASSMATRIX(mech)",
+    "JACOBIAN": 'bd.KINEMATICS(mech, link, frame="aligned"), its port jacobian, whose first rows are those of rotation',
+    "JTRAJ": "bd.SPLINETRAJECTORY(cs.quintic(...))",
+    "TRAJ": "bd.SPLINETRAJECTORY(cs.quintic(...))",
+    "TRAPEZOIDAL": "bd.SPLINETRAJECTORY(cs.BSpline(..., degree=2)), docs/textbooks.md",
 }
 
 

@@ -119,6 +119,13 @@ def test_inverse_kinematics_of_a_geared_arm_out_of_reach_and_beside_its_coupling
     assert_close(found.q[3], -found.q[2], 1e-12)
 
 
+def test_a_posture_in_degrees_is_noted(caplog):
+    """The crank was held at 61.5 rad, which is another angle than 61.5 degrees."""
+    caplog.set_level("INFO", "cstormpy")
+    cs.library.four_bar().project([61.5, 0.0, 1.5], hold=["crank"])
+    assert [said.partition(";")[0] for said in caplog.messages] == ["joint 'crank': q 61.5 rad is more than two turns"]
+
+
 def test_all_assemblies_of_a_four_bar_can_be_had():
     """Coupler above or below: the circles about the crank's tip and the rocker's pivot meet in two points."""
     mech = cs.library.four_bar()

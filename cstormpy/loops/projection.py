@@ -15,6 +15,7 @@ from cstormpy.dynamics.checked_arguments import coordinates_of, read_samples, so
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.linkage.scales import coordinate_scales, length_of
 from cstormpy.loops.closure import LEAST, Closure, angular_rows, closure_of, constraint_names, ends_of
 
@@ -70,6 +71,8 @@ def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iter
     free = ~_held(mech, hold)
     samples = read_samples(mech.tree, {"q": q} if qd is None else {"q": q, "qd": qd})
     rows = samples.rows["q"]
+    if samples.single:
+        say_degrees(mech.freedoms, mech.names, rows[0].tolist(), "q")
     near, near_rates = projected(mech, rows, samples.rows.get("qd", np.zeros(rows.shape)), free)
     return samples.shaped(near), samples.shaped(near_rates)
 

@@ -106,7 +106,9 @@ def frame_pose(value: ArrayLike | None, what: str) -> Array:
     with contextlib.suppress(ValueError):  # of a ragged list, which is refused below
         is_point = np.shape(value) == (3,)
     if not is_point:
-        return rigid_pose(value, what, "of a frame that is not turned the point, (3,), will do")
+        return rigid_pose(
+            value, what, "of a frame that is not turned the point, (3,), will do, and lie.make_pose(R, p) makes others"
+        )
     pose = np.eye(4)
     pose[:3, 3] = array(value, (3,), what)
     return frozen(pose)

@@ -119,6 +119,13 @@ def test_inverse_kinematics_of_a_geared_arm_out_of_reach_and_beside_its_coupling
     assert_close(found.q[3], -found.q[2], 1e-12)
 
 
+def test_a_posture_in_degrees_is_noted(caplog):
+    """The crank was held at 61.5 rad, which is another angle than 61.5 degrees."""
+    caplog.set_level("INFO", "cstormpy")
+    cs.library.four_bar().project([61.5, 0.0, 1.5], hold=["crank"])
+    assert [said.partition(";")[0] for said in caplog.messages] == ["joint 'crank': q 61.5 rad is more than two turns"]
+
+
 def test_all_assemblies_of_a_four_bar_can_be_had():
     """Coupler above or below: the circles about the crank's tip and the rocker's pivot meet in two points."""
     mech = cs.library.four_bar()
@@ -133,6 +140,17 @@ def test_all_assemblies_of_a_four_bar_can_be_had():
         mech.assemblies([0.8, 0.0, 1.5])
     with pytest.raises(cs.InvalidValue, match="cannot be closed from there"):
         cs.library.four_bar(ground=3.0).assemblies([0.8, 0.0, 1.5], hold=["crank"], tries=3)
+
+
+def test_assemblies_are_without_the_whole_turns_that_the_search_made():
+    """Of an arm held at its tip, elbow up and down by the law of cosines: the shoulder of one was a turn away."""
+    tip = np.array([0.6, 0.5])
+    arm = cs.library.planar_2r().replace(loops=[cs.Loop("forearm", None, (0.5, 0, 0), (*tip, 0), "pin")])
+    elbow = np.arccos(tip @ tip / 0.5 - 1.0)  # both links are half a metre long
+    wanted = [[np.arctan2(*tip[::-1]) - side * elbow / 2, side * elbow] for side in (1, -1)]
+    for near in (wanted, wanted[::-1]):
+        for turns in (0.0, 2.0 * np.pi):
+            assert_close(arm.assemblies(np.add(near[0], [0.2, -0.1]) + turns), np.array(near) + turns, 1e-9)
 
 
 def test_what_is_no_posture_and_no_joint_is_said_by_its_argument():

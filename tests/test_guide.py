@@ -50,6 +50,18 @@ def test_what_a_page_names_exists(page):
         assert found, f"{page}.md names `{name}`, which no module of the formulations has"
 
 
+@pytest.mark.parametrize(("page", "last"), [("sohl_bobrow", 83), ("kim", 66), ("xiang", 82)])
+def test_a_page_has_each_numbered_equation(page, last):
+    """The page on Xiang's paper passed over (3)-(5), so that a search for them led nowhere."""
+    equations, _, _ = (PAGES / f"{page}.md").read_text(encoding="utf-8").partition("## Misprints")
+    rows = re.findall(r"^\| ([^|]*\(\d+\)[^|]*) \|", equations, flags=re.MULTILINE)
+    found = {int(number) for row in rows for number in re.findall(r"\((\d+)\)", row)}
+    for row in rows:
+        for first, end in re.findall(r"\((\d+)\)-\((\d+)\)", row):
+            found |= set(range(int(first), int(end)))
+    assert set(range(1, last + 1)) - found == set()
+
+
 def resolves(holder, path):
     for part in path.split("."):
         if not hasattr(holder, part):

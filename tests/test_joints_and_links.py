@@ -137,7 +137,7 @@ class TestLink:
         """As for the frames of a loop, which alone took points."""
         assert Link("a", pose=(1, 2, 3)) == Link("a", pose=make_pose(np.eye(3), [1, 2, 3]))
         assert Shape("sphere", 0.1, (1, 2, 3)) == Shape("sphere", 0.1, make_pose(np.eye(3), [1, 2, 3]))
-        with pytest.raises(ShapeError, match=r"pose: .*got \(2,\); .*the point, \(3,\), will do"):
+        with pytest.raises(ShapeError, match=r"pose: .*got \(2,\); .*the point, \(3,\), will do, and lie\.make_pose"):
             Link("a", pose=(1, 2))
 
     def test_spatial_inertia_is_that_of_points(self):

@@ -119,9 +119,10 @@ def test_wrong_shapes_are_refused_by_name(function, position):
     good = np.asarray(CALLS[function][position])
     name = name_of(function, position)
     if good.ndim:
+        hint = "; exp_so3 makes it of a rotation vector.*" if name in ("R", "rotation") else ""
         for bad in (good[..., :-1], good[0], 1.0, [], np.zeros((2, 7)), np.zeros((7, 7))):
             got = re.escape(str(np.shape(bad)))
-            with pytest.raises(ShapeError, match=rf"^{name}: expected shape \(\.\.\., .*got {got}$"):
+            with pytest.raises(ShapeError, match=rf"^{name}: expected shape \(\.\.\., .*got {got}{hint}$"):
                 called_with(function, position, bad)
     with pytest.raises(ShapeError, match=rf"^{name}: expected an array of numbers, got rows of different lengths$"):
         called_with(function, position, [[1.0], [1.0, 2.0]])
@@ -167,6 +168,13 @@ def test_what_is_not_a_rotation_is_refused(function):
     for bad in (-np.eye(3), np.zeros((3, 3)), np.eye(3) * 1e200, np.diag([1, 1, 1 + 1e-8])):
         with pytest.raises(InvalidValue, match=r"^[RG]: expected a rotation"):
             function(bad, *CALLS[lie.make_pose][1:]) if function is lie.make_pose else function(bad)
+
+
+def test_a_rotation_in_another_form_is_told_what_makes_one():
+    """Of a rotation vector or a quaternion in place of the matrix only the shape was said."""
+    for other in ([0.0, 0.0, 0.1], [0.0, 0.0, 0.0, 1.0]):
+        with pytest.raises(ShapeError, match=r"^R: .*; exp_so3 makes it of a rotation vector, SciPy's Rotation of"):
+            lie.make_pose(other, [0, 0, 0])
 
 
 def test_checks_take_a_tolerance_and_a_name():

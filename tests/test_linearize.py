@@ -190,6 +190,15 @@ def test_bad_arguments_of_trim_are_refused(arguments, error, message):
         library.acrobot().trim(**arguments)
 
 
+def test_a_guess_in_degrees_is_noted(caplog):
+    """An equilibrium fourteen turns away was returned without a word."""
+    caplog.set_level("INFO", "cstormpy")
+    library.acrobot().trim([90.0, 0.0], tau=0)
+    assert [said.partition(";")[0] for said in caplog.messages] == [
+        "joint 'shoulder': guess 90 rad is more than two turns"
+    ]
+
+
 def test_a_mechanism_without_joints_to_move_is_in_balance():
     arm = Mechanism([Link("arm", joint=Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0))])
     found = arm.trim([0.3], hold="arm")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.simulation.simulink_names import NAMES, here
+from cstormpy.simulation.simulink_names import NAMES, TOOLBOX, here
 
 PAGE = Path(cs.__file__).resolve().parent.parent / "docs" / "simulink.md"
 
@@ -25,7 +25,9 @@ def as_markdown() -> str:
         "one sample shows a plant the sample just taken ([diagrams.md](diagrams.md#solvers-clocks-events)).\n\n"
         "| in Simulink | here |\n|---|---|\n"
     )
-    return head + "\n".join(rows) + "\n"
+    toolbox = [f"| {name} | {TOOLBOX[name]} |" for name in sorted(TOOLBOX)]
+    more = "\n## Blocks of the Robotics Toolbox\n\n| in the Robotics Toolbox | here |\n|---|---|\n"
+    return head + "\n".join(rows) + "\n" + more + "\n".join(toolbox) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def test_what_is_named_exists(bd):
     import inspect
 
     kinds = {name for name in dir(bd) if name.isupper()}
-    for name, said in NAMES.items():
+    for name, said in (NAMES | TOOLBOX).items():
         for kind, given in re.findall(r"bd\.([A-Z][A-Z0-9_]*)\(([^()]*)", said):
             assert kind in kinds, (name, kind)
             known = inspect.signature(getattr(bd, kind)).parameters
@@ -123,6 +125,8 @@ def test_two_functions_may_share_their_fargs(bd):
         ("Unit_Delay", "bd.DELAY(clock)"),
         ("BandLimitedWhiteNoise", "bd.NOISE(clock, power=...)"),
         ("ABS", "bd.FUNCTION(abs)"),
+        ("GET_JACOBIAN", 'bd.KINEMATICS(mech, link, frame="aligned"), its port jacobian'),
+        ("Joint_Space_Mass_Matrix", "bd.MASSMATRIX(mech)"),
     ],
 )
 def test_a_name_of_simulink_says_what_it_is_here(bd, asked, expected):

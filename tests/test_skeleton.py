@@ -4,6 +4,7 @@ import base64
 import html
 import math
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
@@ -77,6 +78,23 @@ def test_frames_at_the_far_ends_of_links():
     np.testing.assert_allclose(drawing.lines[1][0], [[0, 0, 0], [0.4318, 0, 0], [0.4318, -0.15005, 0]], atol=1e-9)
     assert not bones.planar
     np.testing.assert_array_equal(bones.up, [0, 0, 1])
+
+
+def test_an_arm_of_joint_screws_is_drawn_from_joint_to_joint():
+    """Its links have the base's frame at q = 0, to which each was drawn, as a star."""
+    z, places = (0, 0, 1), [(0.1, 0, 0), (0.5, 0.2, 0), (0.9, 0, 0)]
+    links = [
+        Link(f"link{k}", f"link{k - 1}" if k else None, Revolute(z, point=place)) for k, place in enumerate(places)
+    ]
+    bones = skeleton(Mechanism([*links, Link("tool", "link2", pose=(1.2, 0.1, 0))]))
+    drawn = [line.tolist() for lines in bones.place(bones.poses(np.zeros(3))).lines for line in lines]
+    ends = [*map(list, places), [1.2, 0.1, 0]]
+    assert drawn == [list(pair) for pair in pairwise(ends)]
+    # a link without a mass has its centre of mass nowhere, and is not drawn to the frame's origin for its sake
+    along = Link("tool", "link2", pose=(0.9, 0, 0.3))
+    for more in ([], [along]):
+        bones = skeleton(Mechanism([*links, *more]))
+        assert [line.tolist() for line in bones.lines[2]] == [[[0.9, 0, 0], [0.9, 0, 0.3]]] * len(more)
 
 
 def test_an_arm_off_the_origin_stands_on_its_base():

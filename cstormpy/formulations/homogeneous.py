@@ -102,8 +102,8 @@ class Legs:
     """Products of the joints' matrices between any two links of a path, from which every partial derivative is made.
 
     legs(a, k, l) is the product of all T after link k and before link l, times the derivative of order a of T_l; k = -1
-    is the base. So W_j = legs(0, -1, j), and, say, ∂²W_j/∂q_k∂q_l = legs(1, -1, k) legs(1, k, l) legs(0, l, j) for k
-    before l. Each leg is formed once.
+    is the base. So W_j = legs(0, -1, j), which is Xiang's (5), and, say, ∂²W_j/∂q_k∂q_l = legs(1, -1, k) legs(1, k, l)
+    legs(0, l, j) for k before l. Each leg is formed once.
     """
 
     def __init__(self, tree: Tree, frames: Frames, q: Array, orders: int) -> None:

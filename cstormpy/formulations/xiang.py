@@ -352,6 +352,6 @@ def gap(mech: Mechanism, q: ArrayLike, first: Place, second: Place) -> Array:
     A = kinematics(system(mech, q, still, still, None, None, ())).A
     ends = []
     for link, point in (first, second):
-        r = np.append(vector("point", point, (3,), "a vector"), 1.0)
-        ends.append(A[-1 if link is None else mech.link_index(link)] @ r)  # (15)
+        r = np.append(vector("point", point, (3,), "a vector"), 1.0)  # (3)
+        ends.append(A[-1 if link is None else mech.link_index(link)] @ r)  # (4), (15)
     return (ends[0] - ends[1])[:3]

@@ -37,12 +37,12 @@ def _guarded(function: Callable[P, Result]) -> Callable[P, Result]:
     return guarded
 
 
-def _read(x: ArrayLike, name: str, *tails: tuple[int, ...]) -> Array:
+def _read(x: ArrayLike, name: str, *tails: tuple[int, ...], hint: str = "") -> Array:
     """Return a fresh float64 copy of `x`, finite and with one of the trailing shapes `tails`, or refuse it."""
     shapes: list[Shape] = [(..., *tail) for tail in tails]
     if is_symbolic(x):
-        return array_of_shape(symbols(x), name, *shapes).copy()
-    return real_array(x, name, *shapes).copy()
+        return array_of_shape(symbols(x), name, *shapes, hint=hint).copy()
+    return real_array(x, name, *shapes, hint=hint).copy()
 
 
 def _refuse_any(bad: NDArray[np.bool_] | np.bool_, name: str, why: Callable[[tuple[int, ...]], str]) -> None:

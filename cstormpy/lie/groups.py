@@ -13,6 +13,8 @@ from cstormpy.lie.arguments import EPS, _apply, _biggest, _guarded, _match, _rea
 ROTATION_TOLERANCE = 1e-9
 """Largest entry of ΘᵀΘ - 1, and of the last row of a pose less (0, 0, 0, 1), that still passes."""
 
+_OTHER_FORMS = "exp_so3 makes it of a rotation vector, SciPy's Rotation of a quaternion or of Euler angles"
+
 
 def _check_rotation(R: Array, name: str, tol: float) -> None:
     gap = _biggest(_transpose(R) @ R - np.eye(3))
@@ -47,7 +49,7 @@ def check_rotation(R: ArrayLike, tol: float = ROTATION_TOLERANCE, *, name: str =
     Traceback (most recent call last):
     cstormpy.errors.InvalidValue: camera: expected a rotation, got a matrix with |RᵀR - 1| = 3.0e+00 ...
     """
-    array = _read(R, name, (3, 3))
+    array = _read(R, name, (3, 3), hint=_OTHER_FORMS)
     with np.errstate(all="ignore"):
         _check_rotation(array, name, tol)
     return array
@@ -98,7 +100,7 @@ def nearest_rotation(R: ArrayLike) -> Array:
     >>> is_rotation(nearest_rotation([[0.7071, -0.7071, 0], [0.7071, 0.7071, 0], [0, 0, 1]]))
     True
     """
-    left, sizes, right = np.linalg.svd(_read(R, "R", (3, 3)))
+    left, sizes, right = np.linalg.svd(_read(R, "R", (3, 3), hint=_OTHER_FORMS))
     flipped = np.linalg.det(left) * np.linalg.det(right) < 0
     singular = sizes[..., 2] <= 3 * EPS * sizes[..., 0]
     _refuse_any(flipped | singular, "R", lambda _: "expected a matrix with det R > 0, got one with det R <= 0")

@@ -1,10 +1,10 @@
 """The skeleton of a mechanism: what a drawing of it needs, and its forward kinematics in plain NumPy.
 
 A link is drawn as lines from its joint to the joints of its children and to where loops hold it. One that has neither
-is drawn to its frame where that lies off the joint (as Denavit-Hartenberg frames do), or else to twice its centre of
-mass, where a uniform rod would end; so is one whose lines all lie on its own axis, as the body between two wheels. A
-link that has shapes is drawn as these are, and ends where they do. All is kept in the frames of the links, so that a
-drawing moves it by the links' poses alone.
+is drawn to its frame where that lies off the joint (as Denavit-Hartenberg frames do) and not at the parent's, or else
+to twice its centre of mass, where a uniform rod would end; so is one whose lines all lie on its own axis, as the body
+between two wheels. A link that has shapes is drawn as these are, and ends where they do. All is kept in the frames of
+the links, so that a drawing moves it by the links' poses alone.
 """
 
 from __future__ import annotations
@@ -304,7 +304,9 @@ def _order(parents: NDArray[np.int64]) -> tuple[int, ...]:
 
 def _polylines(link: Link, start: Array, children: list[Array], same: float) -> tuple[Array, ...]:
     """Return the lines from a link's joint to the joints of its children, or to its end."""
-    far = np.linalg.norm(start) > same  # the frame lies off the joint: the link leads there first
+    # the frame lies off the joint: the link leads there first, unless it is where the parent's is, as of an arm of
+    # joint screws, and tells nothing of the link
+    far = np.linalg.norm(start) > same and np.linalg.norm(link.pose[:3, 3]) > same
     ends = children or ([] if far else [_end(link, start)])
     if children and not far and _turns_unseen(link, start, children, same):
         ends = [*children, _end(link, start)]
@@ -335,8 +337,10 @@ def _turns_unseen(link: Link, start: Array, children: list[Array], same: float) 
 def _end(link: Link, start: Array) -> Array:
     """Return where a link that carries nothing ends: twice as far from the joint as its centre of mass.
 
-    Shapes that do not reach so far end it.
+    Shapes that do not reach so far end it; one that has no mass, nor a place for it, ends at the joint.
     """
+    if link.mass == 0.0 and not np.any(link.com) and not link.shapes:
+        return start
     arm = link.com - start
     along = float(arm @ link.joint.direction)
     if np.linalg.norm(arm - along * link.joint.direction) < _ALONG * abs(along):

@@ -405,8 +405,9 @@ def _closed_motion(mech: Linkage, samples: Samples) -> Closure:
         where = "" if samples.single else f" in row {row}"
         raise InvalidValue(
             f"loop {constraint_names(mech)[k]}: the accelerations open it by "
-            f"{off[row, k] * sizes[k]:.3g}{ends_of(mech, k)}{where}; an optimal motion keeps it closed to more "
-            "digits by transcription='freedoms' or solve(feasibility=1e-6)"
+            f"{off[row, k] * sizes[k]:.3g}{ends_of(mech, k)}{where}; those of all joints follow from some of them by "
+            "mech.with_drive(active=[...]).hybrid_dynamics; an optimal motion keeps it closed to more digits by "
+            "transcription='freedoms' or solve(feasibility=1e-6)"
         )
     return found
 

@@ -15,6 +15,7 @@ from cstormpy.dynamics.checked_arguments import coordinates_of, read_samples, so
 from cstormpy.dynamics.inertial import inertial
 from cstormpy.dynamics.kinematics import forward_kinematics
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.linkage.scales import coordinate_scales, length_of
 from cstormpy.loops.closure import LEAST, Closure, angular_rows, closure_of, constraint_names, ends_of
 
@@ -70,6 +71,8 @@ def project(mech: Linkage, q: ArrayLike, qd: ArrayLike | None = None, hold: Iter
     free = ~_held(mech, hold)
     samples = read_samples(mech.tree, {"q": q} if qd is None else {"q": q, "qd": qd})
     rows = samples.rows["q"]
+    if samples.single:
+        say_degrees(mech.freedoms, mech.names, rows[0].tolist(), "q")
     near, near_rates = projected(mech, rows, samples.rows.get("qd", np.zeros(rows.shape)), free)
     return samples.shaped(near), samples.shaped(near_rates)
 
@@ -84,7 +87,7 @@ def assemblies(mech: Linkage, q: ArrayLike, hold: Iterable[str] = (), tries: int
     units = coordinate_scales(mech)
     turned = [units * np.where(free & (k > 0), rng.uniform(-np.pi, np.pi, mech.n), 0.0) for k in range(tries)]
     for end in _closed(mech, q0 + np.array(turned), free, metric):
-        closed = shortened(mech, end, free)
+        closed = _unwound(mech, shortened(mech, end, free), q0, free)
         A = (closure_of(mech, closed[None]).A[0] * units / row_scales(mech)[:, None])[:, free]
         rank = np.linalg.matrix_rank(A, tol=1e-6 * max(1.0, float(np.abs(A).max(initial=0.0))))
         if rank < free.sum():
@@ -264,6 +267,11 @@ def _winds(mech: Linkage) -> NDArray[np.bool_]:
     return np.asarray(mech.memo["winds"])
 
 
+def _unwound(mech: Linkage, q: Array, near: Array, free: NDArray[np.bool_]) -> Array:
+    """Return the same postures (..., n) without the whole turns of free hinges that lead away from others."""
+    return np.asarray(q - 2.0 * np.pi * np.where(_winds(mech) & free, np.rint((q - near) / (2.0 * np.pi)), 0.0))
+
+
 def _from_afar(
     mech: Linkage, q0: Array, free: NDArray[np.bool_], metric: Array, rows: NDArray[np.intp] | None
 ) -> Array:
@@ -277,7 +285,7 @@ def _from_afar(
     for k in np.flatnonzero(~shut.any(axis=1)):
         error = failed.get(int(k) * STARTS) or _left_open(mech, ends[k, 0], free)
         raise error if rows is None else _of_row(int(rows[k]), error) from None
-    ends -= 2.0 * np.pi * np.where(_winds(mech) & free, np.rint((ends - q0[:, None]) / (2.0 * np.pi)), 0.0)
+    ends = _unwound(mech, ends, q0[:, None], free)
     far = _times(np.linalg.inv(metric)[:, None], (ends - q0[:, None])[..., free])
     best = np.where(shut, np.linalg.norm(far, axis=-1), np.inf).argmin(axis=1)
     return _descended(mech, q0, ends[np.arange(len(q0)), best], free, metric)

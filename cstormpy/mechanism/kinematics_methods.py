@@ -26,7 +26,24 @@ class KinematicsMethods(Methods):
         return forward_kinematics(self._self.tree, q, threads)
 
     def jacobian(self, q: ArrayLike, link: str | int, threads: int | None = 1) -> Array:
-        """Return the body Jacobian of a link, (6, n) or (N, 6, n): its twist in its own frame is J q̇."""
+        """Return the body Jacobian of a link, (6, n) or (N, 6, n): its twist (ω, v) in its own frame is J q̇.
+
+        With T and R, the pose and the rotation of the link, ``lie.Ad(T) @ J`` is the space Jacobian, and that of the
+        link's origin in the base's axes, the geometric one, is ``lie.Ad(lie.make_pose(R, [0, 0, 0])) @ J``.
+
+        Examples
+        --------
+        The velocity of the forearm's frame, half a metre from the shoulder, is that across the upper arm:
+
+        >>> from cstormpy import lie
+        >>> from cstormpy.mechanism import library
+        >>> mech, q = library.planar_2r(), [np.pi / 2, 0.0]
+        >>> R = mech.forward_kinematics(q)[1, :3, :3]
+        >>> J = lie.Ad(lie.make_pose(R, [0, 0, 0])) @ mech.jacobian(q, "forearm")
+        >>> J[3:5].round(12) + 0
+        array([[-0.5,  0. ],
+               [ 0. ,  0. ]])
+        """
         from cstormpy.dynamics.kinematics import jacobian
 
         return jacobian(self._self.tree, q, link, None, threads)[0]

@@ -15,6 +15,7 @@ from cstormpy.arrays import Array, Shape, as_floats, is_single, real_array
 from cstormpy.dynamics.charts import LONGEST, shortened
 from cstormpy.dynamics.checked_arguments import Samples, WrenchLike, coordinates_of, read_samples
 from cstormpy.errors import InvalidValue
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.linkage.scales import coordinate_scales
 from cstormpy.sensitivity.hybrid import HybridSensitivity, hybrid_sensitivity
 
@@ -154,6 +155,7 @@ def trim(
     `search` finds a posture, the loads of its joints, and what of these is rounding.
     """
     q = np.zeros(mech.n) if guess is None else checks.array(guess, (mech.n,), "guess").copy()
+    say_degrees(mech.freedoms, mech.names, q.tolist(), "guess")
     small = checks.positive(tolerance, "tolerance")
     given = _given_torques(mech, tau)
     free = ~np.isin(np.arange(mech.n), coordinates_of(mech, hold, "hold"))

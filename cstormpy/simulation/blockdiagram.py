@@ -35,7 +35,7 @@ from cstormpy.simulation.clocks import DiagramClock
 from cstormpy.simulation.copies import BlockCopies, FunctionCopies
 from cstormpy.simulation.given_arguments import GivenArguments, make_block
 from cstormpy.simulation.recording import named_blocks
-from cstormpy.simulation.simulink_names import here
+from cstormpy.simulation.simulink_names import TOOLBOX, here
 from cstormpy.simulation.wiring import compile_anew, describe, raise_block_failed, written
 
 #: What bdsim gives a diagram when it compiles it.
@@ -275,7 +275,8 @@ class _Tunable(dict[str, Any]):
 
 def _missing(kind: str, *_: Any, **__: Any) -> None:
     """Refuse to make a block that bdsim only mentions."""
-    raise UnknownAttribute(f"block {kind!r} belongs to a toolbox of bdsim that is not installed here")
+    ours = f"; here it is {TOOLBOX[kind]}" if kind in TOOLBOX else ""
+    raise UnknownAttribute(f"block {kind!r} belongs to a toolbox of bdsim that is not installed here{ours}")
 
 
 def _numbers(given: Any, count: int, side: str) -> list[int]:

@@ -1,6 +1,6 @@
-"""Blocks by the names that they have in Simulink, and what each of them is here.
+"""Blocks by the names that they have in Simulink or in the Robotics Toolbox, and what each of them is here.
 
-The names of blocks are looked up here before the nearest spelling is offered. ``docs/simulink.md`` is this table:
+The names of blocks are looked up here before the nearest spelling is offered. ``docs/simulink.md`` is these tables:
 ``python tests/test_simulink_names.py`` writes it.
 """
 
@@ -51,11 +51,15 @@ NAMES: dict[str, str] = {
     "Enabled Subsystem": "bd.INTEGRATOR_S(clock, enable=...), bd.SWITCH() behind it",
     "Fcn": "bd.FUNCTION(lambda u: ...)",
     "First-Order Hold": "bd.DELAY(clock, time=clock.T, order=1)",
+    "Forward Dynamics": "bd.HYBRIDDYNAMICS(mech), a plant; its accelerations alone bd.JOINTEFFORT(mech)",
     "From": "a wire: bd.connect(block, ...) as often as it is wanted",
     "From File": 'bd.FROMDATA("run.npz", "plant.q")',
     "From Workspace": "bd.FROMDATA(t=..., y=...)",
     "Gain": "bd.GAIN(K); of a matrix bd.GAIN(K, premul=True), else u K; each by its own bd.GAIN(numpy.diag(K))",
+    "Get Jacobian": 'bd.KINEMATICS(mech, link, frame="aligned"), its port jacobian',
+    "Get Transform": "bd.KINEMATICS(mech, link), its port pose",
     "Goto": "a wire: bd.connect(block, ...) as often as it is wanted",
+    "Gravity Torque": "bd.GRAVITYLOAD(mech)",
     "Ground": "bd.CONSTANT(0.0)",
     "Hit Crossing": "bd.EVENT(...), bd.COMPARE(...)",
     "Hit Scheduler": "bd.clock(100, 'Hz')",
@@ -64,6 +68,10 @@ NAMES: dict[str, str] = {
     "Integrator": "bd.INTEGRATOR(x0)",
     "Integrator Limited": "bd.INTEGRATOR(x0, min=..., max=...)",
     "Interpreted MATLAB Function": "bd.FUNCTION(...)",
+    "Inverse Dynamics": "bd.INVERSEDYNAMICS(mech)",
+    "Inverse Kinematics": "bd.IKINE(mech, link)",
+    "Joint Space Mass Matrix": "bd.MASSMATRIX(mech)",
+    "Joint Space Motion Model": "bd.HYBRIDDYNAMICS(mech), with a bd.CONTROLLER(mech, law)",
     "Kalman Filter": "bd.KALMAN(clock, A, B, C, Q, R)",
     "Extended Kalman Filter": "bd.EKF(clock, mech), of a mechanism",
     "Level-2 S-Function": "a class of your own: MyBlock(..., bd=bd)",
@@ -74,6 +82,7 @@ NAMES: dict[str, str] = {
     "MATLAB Function": "bd.FUNCTION(...)",
     "Matrix Multiply": 'bd.PROD("**")',
     "Memory": "bd.DELAY(clock)",
+    "Minimum Jerk Polynomial Trajectory": "bd.SPLINETRAJECTORY(cs.minimum_jerk(...))",
     "MinMax": "bd.FUNCTION(numpy.maximum, nin=2)",
     "MPC Controller": "bd.MPC(clock, model, low=..., high=...)",
     "Multiport Switch": "bd.MULTISWITCH(n), counted from 0",
@@ -85,6 +94,7 @@ NAMES: dict[str, str] = {
     "Out1": "bd.OUTPORT(n)",
     "Outport": "bd.OUTPORT(n)",
     "PID Controller": "bd.PIDCONTROLLER(P=..., I=..., D=...)",
+    "Polynomial Trajectory": "bd.SPLINETRAJECTORY(cs.quintic(...)), cs.cubic or cs.minimum_jerk",
     "Product": 'bd.PROD("**") of numbers; of vectors, element by element, bd.FUNCTION(numpy.multiply, nin=2)',
     "Pulse Generator": "bd.PULSE(amplitude, period, width)",
     "Quantizer": "bd.QUANTIZER(interval)",
@@ -123,6 +133,7 @@ NAMES: dict[str, str] = {
     "To Workspace": "sim.run(bd, watch=[...]) and out.signal(...)",
     "Transfer Fcn": "bd.TRANSFERFN(num, den)",
     "Transport Delay": "bd.DELAY(clock, time=...)",
+    "Trapezoidal Velocity Profile Trajectory": "bd.SPLINETRAJECTORY(cs.BSpline(..., degree=2)), docs/textbooks.md",
     "Trigger": "bd.EDGE(clock)",
     "Triggered Subsystem": "bd.SAMPLEHOLD(), bd.COUNTER()",
     "Trigonometric Function": "bd.FUNCTION(numpy.sin)",
@@ -130,11 +141,26 @@ NAMES: dict[str, str] = {
     "Unit Delay": "bd.DELAY(clock)",
     "Variable Transport Delay": "bd.DELAY(clock, time=...), of a constant time",
     "Vector Concatenate": "bd.MUX(n)",
+    "Velocity Product Torque": "bd.INVERSEDYNAMICS(mech) of no acceleration, less bd.GRAVITYLOAD(mech)",
     "Weighted Sample Time": "clock.T of a bd.clock(...)",
     "Wrap To Zero": "bd.FUNCTION(...); of an angle bd.ANGLEWRAP()",
     "XY Graph": "bd.LIVEXY(...)",
     "Zero-Order Hold": "bd.ZOH(clock)",
     "Zero-Pole": "bd.TRANSFERFN(numpy.poly(zeros), numpy.poly(poles))",
+}
+
+#: Blocks of bdsim diagrams that Corke's Robotics Toolbox has, and what they are here.
+TOOLBOX: dict[str, str] = {
+    "ARMPLOT": "bd.MECHANISMVIEW(mech)",
+    "FDYN": "bd.HYBRIDDYNAMICS(mech, q0=...)",
+    "FKINE": "bd.KINEMATICS(mech, link), its port pose",
+    "GRAVLOAD": "bd.GRAVITYLOAD(mech)",
+    "IDYN": "bd.INVERSEDYNAMICS(mech)",
+    "INERTIA": "bd.MASSMATRIX(mech)",
+    "JACOBIAN": 'bd.KINEMATICS(mech, link, frame="aligned"), its port jacobian, whose first rows are those of rotation',
+    "JTRAJ": "bd.SPLINETRAJECTORY(cs.quintic(...))",
+    "TRAJ": "bd.SPLINETRAJECTORY(cs.quintic(...))",
+    "TRAPEZOIDAL": "bd.SPLINETRAJECTORY(cs.BSpline(..., degree=2)), docs/textbooks.md",
 }
 
 

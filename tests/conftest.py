@@ -53,6 +53,8 @@ def pytest_collection_modifyitems(config, items):
     """
     functions = defaultdict(list)
     for item in items:
+        if "control/predictive.py" in item.nodeid and not find_spec("daqp"):
+            item.add_marker(pytest.mark.skip(reason="daqp is not installed"))
         functions[item.nodeid.partition("[")[0]].append(item)
     for family in functions.values():
         if len(family) >= MANY:

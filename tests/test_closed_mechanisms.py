@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
 import pytest
 from closed_states import ALL, STARTS, state
 from closeness import assert_close
-from pinocchio_model import Oracle
 
 import cstormpy as cs
 from cstormpy.formulations import kim_constrained as constrained
@@ -116,6 +114,9 @@ def test_kims_equations(name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_pinocchios_constraint_dynamics(name):
+    pin = pytest.importorskip("pinocchio")
+    from pinocchio_model import Oracle
+
     mech, q, qd = state(name, 4)
     peer = Oracle(mech.without_loops())
     models = pin.StdVec_RigidConstraintModel()

@@ -143,7 +143,7 @@ def test_a_disc_is_not_cut_between_the_samples():
 
 def test_a_wall_is_not_crossed_between_the_samples():
     wall = Position("forearm", upper=[0.85, None, None], tool=[0.5, 0.0, 0.0], at="all", name="wall")
-    problem = arm(constraints=[wall], start=[-1.2, 0.3], samples=2, objective=Acceleration())
+    problem = arm(constraints=[wall], start=[-1.2, 0.35], samples=2, objective=Acceleration())
     coarse, refined = problem.solve(refine=False), problem.solve()
     assert not coarse.feasible
     assert coarse.excess[0].kind == "wall" and coarse.excess[0].joint == "x" and coarse.excess[0].unit == "m"

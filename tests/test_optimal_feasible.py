@@ -151,6 +151,17 @@ def test_a_wall_is_not_crossed_between_the_samples():
     assert tip(problem.mech, dense(refined).q)[:, 0].max() <= 0.85 + 1e-3 * 1.0
 
 
+@pytest.mark.parametrize(("wall", "start"), [(0.73, [-1.0, 0.4]), (0.95, [-1.2, 0.5])])
+def test_another_method_goes_on_where_slsqp_gets_no_further(wall, start):
+    """The peak of a path moves between two samples of it, where SLSQP ended after 150 iterations without a gain."""
+    given = Position("forearm", upper=[wall, None, None], tool=[0.5, 0.0, 0.0], at="all", name="wall")
+    problem = arm(constraints=[given], start=start, samples=2, objective=Acceleration())
+    solution = problem.solve()
+    assert solution.converged
+    assert tip(problem.mech, dense(solution).q)[:, 0].max() <= wall + 1e-3 * 1.0
+    assert solution.cost == pytest.approx(problem.replace(samples=12).solve().cost, rel=5e-3)
+
+
 def test_every_joint_is_named_with_its_true_worst_value():
     solution = arm(limits={"torque": 9.0, "velocity": 1.9}, samples=5).solve(refine=False)
     assert {(each.kind, each.joint) for each in solution.excess} == {

@@ -507,7 +507,8 @@ class Problem(metaclass=ArgumentNames):
             "auto" takes SLSQP up to 120 variables, or 40 where all joints are driven. For more it takes "gauss-newton",
             an interior-point method, by the inverse form where the objective is a sum of `Effort`, `Acceleration`,
             `Jerk`, `Terminal` and `Time`, else above 120 Ipopt where it is installed. Where "gauss-newton" was taken
-            for up to 120 and finds no descent, SLSQP goes on, and it where equations of SLSQP depend on one another.
+            for up to 120 and finds no descent, SLSQP goes on, and it where equations of SLSQP depend on one another,
+            or SLSQP gets no further from a feasible motion.
             "gauss-newton" can be asked for any problem; it needs few iterations, each of a few motions.
         iterations : int
             The most iterations of each start, and after each refinement of it.

@@ -264,7 +264,7 @@ def _solved(
     other = ""
     if found.solver == "gauss-newton" and found.reason.startswith(STUCK) and found.x.size <= MANY_VARIABLES:
         other = "slsqp"
-    elif found.solver == "slsqp" and found.reason == DEPENDENT:
+    elif found.solver == "slsqp" and (found.reason == DEPENDENT or (found.reason.startswith(STUCK) and found.is_kept)):
         other = "gauss-newton"
     if orders.solver != "auto" or not other:
         return found

@@ -25,6 +25,9 @@ from cstormpy.signals.estimation import corrected, motion_step, predicted_covari
 from cstormpy.signals.systems import linear_rate, state_space
 from cstormpy.trajectory.checks import finite_array
 
+#: By which share of itself an error has to shrink in a period, so that it is no rounding of one that stays.
+_DECAYS = 1e-12
+
 
 class _Estimator(bases.NamedStates):
     """Base of both filters: estimate and covariance as states, and a measurement that corrects them."""
@@ -341,9 +344,13 @@ def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:
     size = 2.0 ** np.round(np.log2(np.abs(R).max()))  # it solves by numbers about 1
     try:
         found: Array = size * solve_discrete_are(A.T, C.T, Q / size, R / size)
-    except (ValueError, np.linalg.LinAlgError) as error:
+        kept = A @ (np.eye(len(A)) - found @ C.T @ np.linalg.inv(C @ found @ C.T + R) @ C)
+        slowest = float(np.abs(np.linalg.eigvals(kept)).max())
+    except (ValueError, np.linalg.LinAlgError):
+        slowest = 1.0
+    if slowest > 1.0 - _DECAYS:
         raise InvalidValue(
-            "P0: there is no steady state, as what is measured does not show all states, or nothing disturbs one that "
-            f"does not decay; give P0 ({error})"
-        ) from None
+            "P0: there is no steady state, as what is measured does not show all states, or Q disturbs one that does "
+            "not decay, as a bias, by nothing; give P0, or that state a variance in Q"
+        )
     return found

@@ -269,6 +269,8 @@ def test_a_step_of_a_motion_has_its_exact_derivative():
         (lambda bd, c: bd.KALMAN(c, A, B, C, Q, 0.0), InvalidValue, "R: must be positive definite"),
         (lambda bd, c: bd.KALMAN(c, A, B, C, np.eye(3), 1.0), ShapeError, r"Q: expected shape \(2,\) or \(2, 2\)"),
         (lambda bd, c: bd.KALMAN(c, 2 * np.eye(2), B, C, Q, R), InvalidValue, "P0: there is no steady state"),
+        (lambda bd, c: bd.KALMAN(c, [[0.8, 0.1], [0, 1]], B, C, [1e-3, 0], R), InvalidValue, "that state a variance in Q"),
+        (lambda bd, c: bd.KALMAN(c, [[1, 0.1], [0, 1]], B, C, 0.0, R), InvalidValue, "that state a variance in Q"),
         (lambda bd, c: bd.EKF(c, ACROBOT.with_drive(active=["elbow"])), InvalidValue, "'elbow' is active"),
         (lambda bd, c: bd.EKF(c, "acrobot", C=[[1.0, 0.0]]), ShapeError, "C: "),
     ],

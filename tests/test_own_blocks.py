@@ -304,6 +304,27 @@ class Shown(ContinuousBlock):
         return np.array([u[0] - x[0]])
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_row_plus_a_column_as_the_next_state_is_told_by_its_shape(engine):
+    """``A @ x + B * u`` with x (2,) and B (2, 1) is a matrix; the advice was a wider x0."""
+
+    class Filter(SampledBlock):
+        def __init__(self, clock, **options):
+            super().__init__(clock, x0=[0.0, 0.0], inames=["u"], onames=["y"], **options)
+
+        def output(self, t, u, x):
+            return [x.copy()]
+
+        def next(self, t, u, x):
+            return x + np.array([[0.0], [0.1]]) * u[0]
+
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), Filter(bd.clock(10, "Hz"), name="filter", bd=bd))
+    with pytest.raises(CstormError, match=r"next\(\) gives an array of shape \(2, 2\); return one number for each"):
+        sim.run(bd, T=1.0)
+
+
 @pytest.mark.parametrize(
     ("shown", "of_inputs"),
     [

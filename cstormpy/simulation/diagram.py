@@ -292,10 +292,11 @@ class Diagram:
             if found is None:
                 raise DiagramError(f"{describe(b)}: next() returned None; end it with 'return' and the next state")
             if value.size != b.ndstates:
-                raise DiagramError(
-                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {value.size}; make x0 as "
-                    "wide as the signal"
-                )
+                shape = np.shape(found)
+                gives, remedy = str(value.size), "make x0 as wide as the signal"
+                if len(shape) > 1:
+                    gives, remedy = f"an array of shape {shape}", "return one number for each of them"
+                raise DiagramError(f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {gives}; {remedy}")
             parts.append(value)
         return np.concatenate(parts) if parts else np.zeros(0)
 

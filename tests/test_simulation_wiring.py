@@ -548,3 +548,15 @@ def test_what_is_no_block_is_told_what_would_be(sim, given, says):
     plant = bd.HYBRIDDYNAMICS("planar_2r", name="plant")
     with pytest.raises(cs.InvalidType, match=f"expected a block or one of its ports, got .*{says}$"):
         plant.tau = given
+
+
+@pytest.mark.parametrize(("places", "value"), [([0], 1.0), (1, [1.0, 2.0]), ([2], [1.0, 2.0])])
+def test_an_index_that_cannot_be_taken_is_told_what_it_takes(sim, places, value):
+    """It was "'float' object is not subscriptable", or "object of type 'int' has no len()", and no more."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(value), index := bd.INDEX(places, name="index"))
+    bd.connect(index, bd.NULL())
+    with pytest.raises(
+        cs.BlockError, match=r"block 'index'.*by a list of places counted from 0, as bd\.INDEX\(\[0\]\)"
+    ):
+        sim.run(bd, T=0.1)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
-from bdsim.blocks.connections import DeMux
+from bdsim.blocks.connections import DeMux, Index
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Gain, Prod
 from bdsim.blocks.sinks import Event, Stop
@@ -296,7 +296,9 @@ class Diagram:
                 gives, remedy = str(value.size), "make x0 as wide as the signal"
                 if len(shape) > 1:
                     gives, remedy = f"an array of shape {shape}", "return one number for each of them"
-                raise DiagramError(f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {gives}; {remedy}")
+                raise DiagramError(
+                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {gives}; {remedy}"
+                )
             parts.append(value)
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -497,6 +499,8 @@ def _hint(b: Any, what: str, error: Exception) -> str:
         return "; bd.INDEX([0]) takes one number out of a signal" if several else ""
     if isinstance(b, Stop):
         return "; STOP looks at one number or truth: its input, or what its function returns of that"
+    if isinstance(b, Index):
+        return "; INDEX takes numbers out of a signal of several by a list of places counted from 0, as bd.INDEX([0])"
     if isinstance(b, DeMux):
         return f"; DEMUX of {b.nout} outputs takes a signal of {b.nout} numbers"
     if isinstance(b, Scope):

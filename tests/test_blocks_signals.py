@@ -527,6 +527,7 @@ def test_the_gradient_of_a_loop_with_limits():
         (lambda bd, c: bd.STATESPACE(A, [1.0, 2.0, 3.0], C), ShapeError, "B: expected 2 rows"),
         (lambda bd, c: bd.TRANSFERFN([1.0, 0.0, 0.0], [1.0, 1.0]), InvalidValue, "higher power than its denominator"),
         (lambda bd, c: bd.TRANSFERFN([1.0], [0.0]), InvalidValue, "den: entry"),
+        (lambda bd, c: bd.DISCRETETF(c, *signal.cont2discrete(([1], [1, 1]), 0.1)[:2]), InvalidType, "for row in num"),
         (lambda bd, c: bd.TRANSFERFN([], [1.0]), InvalidValue, r"num: expected at least one coefficient .* got \[\]"),
         (lambda bd, c: bd.TRANSFERFN([1.0], [[[]]]), InvalidValue, "den: expected at least one coefficient"),
         (lambda bd, c: bd.PIDCONTROLLER(N=-1.0), InvalidValue, "N: must be positive"),

@@ -560,3 +560,12 @@ def test_an_index_that_cannot_be_taken_is_told_what_it_takes(sim, places, value)
         cs.BlockError, match=r"block 'index'.*by a list of places counted from 0, as bd\.INDEX\(\[0\]\)"
     ):
         sim.run(bd, T=0.1)
+
+
+def test_a_gain_that_is_transposed_is_told_by_its_shape(sim):
+    """It was NumPy's sentence about core dimensions, without a word on K."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT([1.0, 2.0]), gain := bd.GAIN(np.ones((2, 1)), premul=True, name="gain"))
+    bd.connect(gain, bd.NULL())
+    with pytest.raises(cs.BlockError, match=r"as many numbers as K has columns, and K has the shape \(2, 1\)"):
+        sim.run(bd, T=0.1)

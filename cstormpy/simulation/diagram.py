@@ -487,7 +487,9 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     of_none = "None" in reason_of(error) and not isinstance(error, BlockError)  # which tells of what it returns
     if what == "output" and of_none and b.nin and sees_states_alone(b):
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
-    if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
+    if isinstance(b, Gain) and np.ndim(b.K) == 2 and b.premul:
+        return f"; GAIN with premul=True takes as many numbers as K has columns, and K has the shape {np.shape(b.K)}"
+    if isinstance(b, Gain) and np.ndim(b.K) == 2:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
     if isinstance(b, Prod):
         return (

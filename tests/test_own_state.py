@@ -194,6 +194,21 @@ def test_what_a_sampled_block_remembers_beside_its_states_is_told(counted, says,
     assert f"next() {says} while it computes: that goes on into the next run" in told and "begin at x0" in told
 
 
+def test_random_numbers_of_a_sampled_block_go_on_without_a_word(caplog):
+    class Drawing(Counting):
+        def next(self, t, u, x):
+            return self.counted.normal(size=1)
+
+    sim = cs.Simulation(live=False, progress=False, engine="compiled")
+    bd = sim.blockdiagram()
+    block = Drawing(bd.clock(10, "Hz"), 0, name="drawing", bd=bd)
+    block.counted = np.random.default_rng(1)
+    bd.connect(bd.TIME(), block)
+    drawn = sim.run(bd, T=1.0, watch=["drawing"]).signal("drawing")
+    np.testing.assert_array_equal(np.ravel(drawn), np.random.default_rng(1).normal(size=11))
+    assert not caplog.messages
+
+
 def test_what_a_law_of_phases_remembers_is_not_lost():
     """Written down once for each phase, it was taken for a law that remembers nothing."""
     ends = []

@@ -78,6 +78,8 @@ def say_memory(block: Any, which: str, reason: str, at_ticks: bool = False) -> N
         return
     changed = reason.removeprefix("it ").partition("; ")[0]
     if at_ticks:
+        if changed.startswith("changes a random generator"):  # which is meant to go on
+            return
         what = changed if "'" in changed else "changes what it holds while it computes"  # a longer list in each run
         notice_once(
             f"{describe(block)}: next() {what}: that goes on into the next run. What is to be remembered is a part of "

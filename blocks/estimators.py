@@ -18,6 +18,7 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
 from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.linkage.joints.ball import other_vector
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism import Mechanism, as_mechanism
@@ -286,6 +287,7 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         c = np.eye(n, 2 * n) if C is None else np.atleast_2d(real_array(C, "C", ("any", 2 * n), (2 * n,)) + 0.0)
         noise, error = weights(Q, 2 * n, "Q", definite=False), weights(R, len(c), "R", definite=True)
         first = np.zeros(2 * n) if x0 is None else finite_array(x0, "x0", (2 * n,), "positions, then rates")
+        say_degrees(mechanism.freedoms, mechanism.names, first[:n].tolist(), "x0")
         spread, count = weights(P0, 2 * n, "P0", definite=False), whole_number(substeps, "substeps", 1, 100)
         self._held = ports.flag(held, "held")
         begin = self._states(first, spread, 0.0)

@@ -285,6 +285,14 @@ def test_what_cannot_be_made_is_refused(make, kind, message):
         make(bd, bd.clock(0.1))
 
 
+def test_an_estimate_that_begins_in_degrees_is_noted(caplog):
+    """As a plant's start is; the filter began hundreds of turns away, and nothing said so."""
+    bd = cs.Simulation(live=False).blockdiagram()
+    bd.EKF(bd.clock(0.1), ACROBOT, x0=[-68.5, 11, 90, 0])
+    (told,) = caplog.messages
+    assert told.startswith("joint 'shoulder': x0 -68.5 rad is more than two turns")
+
+
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_a_law_that_follows_the_estimate_is_wired_as_the_docstring_says(engine):
     """One hold before plant and filter, which is told of it."""

@@ -304,6 +304,42 @@ class Shown(ContinuousBlock):
         return np.array([u[0] - x[0]])
 
 
+class Listing(SampledBlock):
+    """Both states as a list."""
+
+    def __init__(self, clock, **options):
+        super().__init__(clock, x0=[1.0, 2.0], onames=["y"], **options)
+
+    def output(self, t, u, x):
+        return [[x[0], x[1]]]
+
+    def next(self, t, u, x):
+        return x
+
+
+LISTS = {
+    "own": lambda bd: Listing(bd.clock(10, "Hz"), bd=bd),
+    "step": lambda bd: bd.STEP(T=0.5, off=[0, 0], on=[1, 2]),
+    "pieces": lambda bd: bd.PIECEWISE((0, [0.0, 0.0]), (0.5, (1.0, 2.0))),
+    "function": lambda bd: bd.FUNCTION(lambda t: [[1.0, 2.0]], inputs=bd.TIME()),
+}
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled", "auto"])
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_numbers_are_signals_as_arrays_are(name, engine):
+    """Python joins lists that are summed, and repeats one that is doubled: eight numbers, in the default engine."""
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    both, twice = bd.SUM("++", name="both"), bd.GAIN(2, name="twice")
+    bd.connect(LISTS[name](bd), both[0])
+    bd.connect(LISTS[name](bd), both[1])
+    bd.connect(both, twice)
+    bd.connect(twice, bd.NULL())
+    out = sim.run(bd, T=1.0, watch=["twice"])
+    np.testing.assert_array_equal(out.signal("twice")[-1], [4.0, 8.0])
+
+
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_a_row_plus_a_column_as_the_next_state_is_told_by_its_shape(engine):
     """``A @ x + B * u`` with x (2,) and B (2, 1) is a matrix; the advice was a wider x0."""

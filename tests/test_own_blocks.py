@@ -341,6 +341,29 @@ def test_lists_of_numbers_are_signals_as_arrays_are(name, engine):
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("value", [[1, 2], np.array([1, 2])], ids=["list", "array"])
+def test_what_is_written_into_a_copy_of_a_constant_of_whole_numbers_is_not_cut_off(value, engine):
+    """0.6 was 0 in both engines, or refused by the compiled one, as NumPy's arrays of whole numbers have it."""
+
+    class Filter(SampledBlock):
+        def __init__(self, clock, **options):
+            super().__init__(clock, x0=[0.0, 0.0], inames=["u"], onames=["y"], **options)
+
+        def output(self, t, u, x):
+            return [x.copy()]
+
+        def next(self, t, u, x):
+            after = np.zeros_like(u[0])
+            after[0] = 0.6 * u[0][0]
+            return after
+
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(value), Filter(bd.clock(10, "Hz"), name="filter", bd=bd))
+    np.testing.assert_allclose(sim.run(bd, T=0.5, watch=["filter"]).signal("filter")[-1], [0.6, 0.0])
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_a_row_plus_a_column_as_the_next_state_is_told_by_its_shape(engine):
     """``A @ x + B * u`` with x (2,) and B (2, 1) is a matrix; the advice was a wider x0."""
 

@@ -23,7 +23,7 @@ from bdsim.blocks.continuous import LTI_SS
 from bdsim.blocks.functions import Function
 from bdsim.blocks.sampled import LTI_SS_S
 from bdsim.blocks.sinks import Event
-from bdsim.blocks.sources import Piecewise, Step
+from bdsim.blocks.sources import Constant, Piecewise, Step
 
 from cstormpy.arrays import own_arrays, real_array
 from cstormpy.errors import BlockError, InvalidType, InvalidValue, ShapeError, shown
@@ -269,12 +269,21 @@ def more_arguments(kind: str, given: dict[str, Any]) -> list[Any]:
 
 
 def hold_arrays(block: Any) -> None:
-    """Let a source of bdsim that was made with lists of numbers hold them as arrays."""
+    """Let a source of bdsim that was made with lists or whole numbers hold arrays of floats."""
     kind = block.__class__
-    if is_of(kind, Step):
-        block.off, block.on = (_as_array(v) if v.__class__ in _LISTS else v for v in (block.off, block.on))
+    if is_of(kind, Constant):
+        block.value = _as_floats(block.value)
+    elif is_of(kind, Step):
+        block.off, block.on = _as_floats(block.off), _as_floats(block.on)
     elif is_of(kind, Piecewise):
-        block.y = [_as_array(v) if v.__class__ in _LISTS else v for v in block.y]
+        block.y = [_as_floats(value) for value in block.y]
+
+
+def _as_floats(value: Any) -> Any:
+    """Return a list of numbers, or an array of whole ones, which would cut off what is written into copies of it."""
+    if value.__class__ is np.ndarray and value.dtype.kind in "iu":
+        return value.astype(float)
+    return _as_array(value) if value.__class__ in _LISTS else value
 
 
 def arguments_of(

@@ -304,6 +304,21 @@ class Shown(ContinuousBlock):
         return np.array([u[0] - x[0]])
 
 
+def test_a_sampled_block_whose_output_grows_is_named():
+    """A compiled run left with NumPy's words on broadcasting."""
+
+    class Growing(Listing):
+        def output(self, t, u, x):
+            return [np.ones(1 if t < 0.55 else 2)]
+
+    sim = simulation("compiled")
+    bd = sim.blockdiagram()
+    bd.connect(Growing(bd.clock(10, "Hz"), feedthrough=True, name="growing", bd=bd), bd.NULL())
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed"
+    assert out.message.startswith("block 'growing': output() returned 2 numbers, 1 before this")
+
+
 class Listing(SampledBlock):
     """Both states as a list."""
 
@@ -315,6 +330,26 @@ class Listing(SampledBlock):
 
     def next(self, t, u, x):
         return x
+
+
+def test_a_sampled_block_without_states_is_named():
+    """It was an AssertionError of bdsim, without the block."""
+
+    class Rounding(SampledBlock):
+        def __init__(self, clock, **options):
+            super().__init__(clock, ndstates=0, inames=["u"], onames=["y"], feedthrough=True, **options)
+
+        def output(self, t, u, x):
+            return [round(u[0])]
+
+        def next(self, t, u, x):
+            return x
+
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    bd.connect(bd.TIME(), Rounding(bd.clock(10, "Hz"), name="encoder", bd=bd))
+    with pytest.raises(CstormError, match=r"block 'encoder' \(ROUNDING\): has no states.* x0=\[0\.0\]"):
+        sim.run(bd, T=1.0)
 
 
 LISTS = {

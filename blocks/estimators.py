@@ -354,7 +354,7 @@ def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:
         slowest = 1.0
     if slowest > 1.0 - _DECAYS:
         raise InvalidValue(
-            "P0: there is no steady state, as what is measured does not show all states, or Q disturbs one that does "
-            "not decay, as a bias, by nothing; give P0, or that state a variance in Q"
+            "P0: there is no steady state, as what is measured does not show all states, or one that does not decay, "
+            "as a bias, is not disturbed; give P0, or that state a variance in Q"
         )
     return found

@@ -18,12 +18,16 @@ from cstormpy.blocks import _bases as bases
 from cstormpy.blocks import _ports as ports
 from cstormpy.control.lqr import weights
 from cstormpy.errors import CstormError, InvalidValue
+from cstormpy.linkage.degrees import say_degrees
 from cstormpy.linkage.joints.ball import other_vector
 from cstormpy.loops.sensitivity import closed_sensitivity
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.estimation import corrected, motion_step, predicted_covariance
 from cstormpy.signals.systems import linear_rate, state_space
 from cstormpy.trajectory.checks import finite_array
+
+#: By which share of itself an error has to shrink in a period, so that it is no rounding of one that stays.
+_DECAYS = 1e-12
 
 
 class _Estimator(bases.NamedStates):
@@ -161,7 +165,8 @@ class Kalman(_Estimator, SampledBlock):
         :type x0: array_like, optional
         :param P0: its covariance, as Q; that of the steady state unless given
         :type P0: float or array_like, optional
-        :param held: whether the input is held by a ZOH of this clock, defaults to False
+        :param held: whether the input is held by a ZOH of this clock, before a continuous plant, defaults to False, by
+            which what such a ZOH holds would count for the period after
         :type held: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
@@ -267,7 +272,8 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         :type P0: float or array_like
         :param substeps: steps of the prediction in a period, defaults to 1
         :type substeps: int
-        :param held: whether the torques are held by a ZOH of this clock, defaults to False
+        :param held: whether the torques are held by a ZOH of this clock, before the plant, defaults to False, by which
+            what such a ZOH holds would count for the period after
         :type held: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
@@ -281,6 +287,7 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         c = np.eye(n, 2 * n) if C is None else np.atleast_2d(real_array(C, "C", ("any", 2 * n), (2 * n,)) + 0.0)
         noise, error = weights(Q, 2 * n, "Q", definite=False), weights(R, len(c), "R", definite=True)
         first = np.zeros(2 * n) if x0 is None else finite_array(x0, "x0", (2 * n,), "positions, then rates")
+        say_degrees(mechanism.freedoms, mechanism.names, first[:n].tolist(), "x0")
         spread, count = weights(P0, 2 * n, "P0", definite=False), whole_number(substeps, "substeps", 1, 100)
         self._held = ports.flag(held, "held")
         begin = self._states(first, spread, 0.0)
@@ -341,9 +348,13 @@ def _steady(A: Array, C: Array, Q: Array, R: Array) -> Array:
     size = 2.0 ** np.round(np.log2(np.abs(R).max()))  # it solves by numbers about 1
     try:
         found: Array = size * solve_discrete_are(A.T, C.T, Q / size, R / size)
-    except (ValueError, np.linalg.LinAlgError) as error:
+        kept = A @ (np.eye(len(A)) - found @ C.T @ np.linalg.inv(C @ found @ C.T + R) @ C)
+        slowest = float(np.abs(np.linalg.eigvals(kept)).max())
+    except (ValueError, np.linalg.LinAlgError):
+        slowest = 1.0
+    if slowest > 1.0 - _DECAYS:
         raise InvalidValue(
-            "P0: there is no steady state, as what is measured does not show all states, or nothing disturbs one that "
-            f"does not decay; give P0 ({error})"
-        ) from None
+            "P0: there is no steady state, as what is measured does not show all states, or one that does not decay, "
+            "as a bias, is not disturbed; give P0, or that state a variance in Q"
+        )
     return found

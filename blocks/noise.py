@@ -44,7 +44,8 @@ class Noise(bases.Ported, SampledBlock):
 
     of the same variance from the first sample on. Numbers are normal, or uniform between ±√3 of their deviation. They
     are those of a seed, of the number of the sample and of the channel, mixed as counter-based generators do:
-    both engines, all workers and all orders give the same. Without a seed the name of the block stands for one, so that
+    both engines, all workers and all orders give the same. At the tick k blocks of the clock are given y_k, and what is
+    recorded from there on is the next one. Without a seed the name of the block stands for one, so that
     two blocks differ. Tunable are ``std``, ``mean`` and ``seed``.
 
     Examples::

@@ -137,11 +137,12 @@ class Quantizer(Switching, FunctionBlock):
     halfway between two levels that of the even number. A run locates where the output jumps as events, between which it
     stays as it is; with ``locate=False`` it does not. Linear models take it for its input; in gradients of runs its
     derivative to the input is zero, so that what is quantised finely is better left out of them, as their ``notes``
-    say where jumps are not located or a clock samples. Tunable is ``interval``.
+    say where jumps are not located or a clock samples. Where sampled blocks alone read it, as of an encoder,
+    ``locate=False`` changes nothing, and saves an event at each level. Tunable is ``interval``.
 
     Examples::
 
-        encoder = bd.QUANTIZER(2 * math.pi / 4096)
+        encoder = bd.QUANTIZER(2 * math.pi / 4096, locate=False)
     """
 
     nin = 1

@@ -84,8 +84,9 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         \dot{\xi} &= I (r - y) + \frac{u - v}{T_t}, \qquad \dot{\eta} = N (c r - y - \eta)
 
     The derivative is D N s / (s + N). What the limits take away moves the integral ξ back with the time constant
-    T_t (back-calculation; Åström and Hägglund 2006). The weights b and c say how much of the reference the proportional
-    and the derivative part see. A run locates where the limits set in. Tunable are all gains and limits.
+    T_t (back-calculation; Åström and Hägglund 2006); without a gain I it stays as it is. The weights b and c say how
+    much of the reference the proportional and the derivative part see. A run locates where the limits set in. Tunable
+    are all gains and limits.
 
     Examples::
 
@@ -129,8 +130,8 @@ class PIDController(_Controller, Kinked, ContinuousBlock):
         :type low: float or array_like, optional
         :param high: the greatest control; none unless given
         :type high: float or array_like, optional
-        :param tracking: time constant by which windup is undone [s]; √(D / I), or P / I without D, unless given, of the
-            gains that the block is made with
+        :param tracking: time constant by which windup is undone [s]; √(D / I), or P / I without D, or 1 / I without
+            both, unless given, of the gains that the block is made with
         :type tracking: float or array_like, optional
         :param b: weight of the reference in the proportional part, defaults to 1.0
         :type b: float or array_like
@@ -181,7 +182,8 @@ class DiscretePID(_Controller, SampledBlock):
         \delta_k = \frac{\delta_{k-1} + D N (d_k - d_{k-1})}{1 + N T}, \quad d = c r - y
 
     at the ticks of its clock, of period T, and held between them: :class:`PIDController` by the forward difference
-    for the integral and the backward one for the derivative. Tunable are all gains and limits.
+    for the integral, which stays as it is where I is zero, and the backward one for the derivative. Tunable are all
+    gains and limits.
 
     Examples::
 
@@ -224,8 +226,8 @@ class DiscretePID(_Controller, SampledBlock):
         :type low: float or array_like, optional
         :param high: the greatest control; none unless given
         :type high: float or array_like, optional
-        :param tracking: time constant by which windup is undone [s]; √(D / I), or P / I without D, unless given, of the
-            gains that the block is made with; the period of the clock where that is longer
+        :param tracking: time constant by which windup is undone [s]; √(D / I), or P / I without D, or 1 / I without
+            both, unless given, of the gains that the block is made with; the period of the clock where that is longer
         :type tracking: float or array_like, optional
         :param b: weight of the reference in the proportional part, defaults to 1.0
         :type b: float or array_like
@@ -268,8 +270,8 @@ def _gains(n: int | None, **given: Any) -> dict[str, Any]:
     if tracking is None:
         kp, ki, kd = (np.abs(np.asarray(gains[name], dtype=float)) for name in "PID")
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.where(kd > 0.0, np.sqrt(kd / ki), kp / ki)
-        found = np.where(np.isfinite(found) & (found > 0.0), found, 1.0)
+            found = np.where(kd > 0.0, np.sqrt(kd / ki), np.where(kp > 0.0, kp, 1.0) / ki)
+        found = np.where(np.isfinite(found), found, 1.0)
         gains["tracking"] = found if found.ndim else float(found)
     else:
         gains["tracking"] = ports.numbers(tracking, "tracking")

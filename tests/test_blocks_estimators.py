@@ -269,6 +269,12 @@ def test_a_step_of_a_motion_has_its_exact_derivative():
         (lambda bd, c: bd.KALMAN(c, A, B, C, Q, 0.0), InvalidValue, "R: must be positive definite"),
         (lambda bd, c: bd.KALMAN(c, A, B, C, np.eye(3), 1.0), ShapeError, r"Q: expected shape \(2,\) or \(2, 2\)"),
         (lambda bd, c: bd.KALMAN(c, 2 * np.eye(2), B, C, Q, R), InvalidValue, "P0: there is no steady state"),
+        (
+            lambda bd, c: bd.KALMAN(c, [[0.8, 0.1], [0, 1]], B, C, [1e-3, 0], R),
+            InvalidValue,
+            "or that state a variance",
+        ),
+        (lambda bd, c: bd.KALMAN(c, [[1, 0.1], [0, 1]], B, C, 0.0, R), InvalidValue, "or that state a variance"),
         (lambda bd, c: bd.EKF(c, ACROBOT.with_drive(active=["elbow"])), InvalidValue, "'elbow' is active"),
         (lambda bd, c: bd.EKF(c, "acrobot", C=[[1.0, 0.0]]), ShapeError, "C: "),
     ],
@@ -277,6 +283,14 @@ def test_what_cannot_be_made_is_refused(make, kind, message):
     bd = cs.Simulation(live=False).blockdiagram()
     with pytest.raises(kind, match=message):
         make(bd, bd.clock(0.1))
+
+
+def test_an_estimate_that_begins_in_degrees_is_noted(caplog):
+    """As a plant's start is; the filter began hundreds of turns away, and nothing said so."""
+    bd = cs.Simulation(live=False).blockdiagram()
+    bd.EKF(bd.clock(0.1), ACROBOT, x0=[-68.5, 11, 90, 0])
+    (told,) = caplog.messages
+    assert told.startswith("joint 'shoulder': x0 -68.5 rad is more than two turns")
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])

@@ -442,6 +442,44 @@ def test_a_pid_that_begins_where_its_plant_stands_does_not_kick(engine):
         bd.DISCRETEPID(bd.clock(0.05), x0=[0.5, -2.0], name="short")
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("gains", [{"P": 2.0}, {"P": 2.0, "D": 0.3}, {"P": [2.0, 2.0], "I": [0.0, 1.0], "n": 2}])
+def test_limits_leave_nothing_behind_where_nothing_is_integrated(engine, gains):
+    """Back-calculation went on into the integral of a controller without one: at its lower limit ever after."""
+    sim = simulation(engine)
+    bd, wide = sim.blockdiagram(), gains.get("n")
+    wanted = bd.PIECEWISE(*((t, r if wide is None else np.array([r, 0.0])) for t, r in ((0, 5.0), (1, 0.1))))
+    pids = [
+        bd.PIDCONTROLLER(**gains, low=-1.0, high=1.0, name="pid"),
+        bd.DISCRETEPID(bd.clock(0.05), **gains, low=-1.0, high=1.0, name="dpid"),
+    ]
+    for pid in pids:
+        bd.connect(wanted, pid.reference)
+        bd.connect(bd.CONSTANT(0.0 if wide is None else [0.0, 0.0]), pid.measured)
+        bd.connect(pid, bd.NULL())
+    out = sim.run(bd, T=2.0, watch=["pid", "dpid"])
+    for name in ("pid", "dpid"):
+        np.testing.assert_allclose(np.ravel(out.signal(name)[[0, -1]].T)[:2], [1.0, 0.2], atol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_an_integral_alone_leaves_its_limit_as_fast_as_it_integrates(engine):
+    """Its windup took a second to be undone, however fast it was: a hundred times its own time constant."""
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    wanted = bd.PIECEWISE((0, 1.0), (1, -1.0))
+    for pid in (
+        bd.PIDCONTROLLER(P=0.0, I=100.0, low=-1.0, high=1.0, name="pid"),
+        bd.DISCRETEPID(bd.clock(1000, "Hz"), P=0.0, I=100.0, low=-1.0, high=1.0, name="dpid"),
+    ):
+        bd.connect(wanted, pid.reference)
+        bd.connect(bd.CONSTANT(0.0), pid.measured)
+        bd.connect(pid, bd.NULL())
+    out = sim.run(bd, T=1.05, watch=["pid", "dpid"])
+    for name in ("pid", "dpid"):
+        assert out.signal(name)[out.t < 1].max() == 1.0 and out.signal(name)[-1] == -1.0
+
+
 def test_the_gradient_of_a_loop_with_limits():
     """Of a PID whose control leaves its limits on the way, to its gains: as differences of runs."""
     sim = simulation("compiled")
@@ -489,6 +527,7 @@ def test_the_gradient_of_a_loop_with_limits():
         (lambda bd, c: bd.STATESPACE(A, [1.0, 2.0, 3.0], C), ShapeError, "B: expected 2 rows"),
         (lambda bd, c: bd.TRANSFERFN([1.0, 0.0, 0.0], [1.0, 1.0]), InvalidValue, "higher power than its denominator"),
         (lambda bd, c: bd.TRANSFERFN([1.0], [0.0]), InvalidValue, "den: entry"),
+        (lambda bd, c: bd.DISCRETETF(c, *signal.cont2discrete(([1], [1, 1]), 0.1)[:2]), InvalidType, "for row in num"),
         (lambda bd, c: bd.TRANSFERFN([], [1.0]), InvalidValue, r"num: expected at least one coefficient .* got \[\]"),
         (lambda bd, c: bd.TRANSFERFN([1.0], [[[]]]), InvalidValue, "den: expected at least one coefficient"),
         (lambda bd, c: bd.PIDCONTROLLER(N=-1.0), InvalidValue, "N: must be positive"),

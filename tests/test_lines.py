@@ -377,6 +377,8 @@ def test_symbols_of_a_wrong_shape_are_refused():
 
     with pytest.raises(ShapeError, match=r"q: expected one sample, shape \(2,\), got \(3,\) symbols"):
         library.acrobot().mass_matrix(symbols(Graph().inputs("x", 3)))
+    with pytest.raises(ShapeError, match=r"got \(2, 2\) symbols; a batch of symbols is asked row by row"):
+        library.acrobot().mass_matrix(symbols(Graph().inputs("x", 4)).reshape(2, 2))
 
 
 @pytest.mark.slow

@@ -304,6 +304,121 @@ class Shown(ContinuousBlock):
         return np.array([u[0] - x[0]])
 
 
+def test_a_sampled_block_whose_output_grows_is_named():
+    """A compiled run left with NumPy's words on broadcasting."""
+
+    class Growing(Listing):
+        def output(self, t, u, x):
+            return [np.ones(1 if t < 0.55 else 2)]
+
+    sim = simulation("compiled")
+    bd = sim.blockdiagram()
+    bd.connect(Growing(bd.clock(10, "Hz"), feedthrough=True, name="growing", bd=bd), bd.NULL())
+    out = sim.run(bd, T=1.0)
+    assert out.status == "failed"
+    assert out.message.startswith("block 'growing': output() returned 2 numbers, 1 before this")
+
+
+class Listing(SampledBlock):
+    """Both states as a list."""
+
+    def __init__(self, clock, **options):
+        super().__init__(clock, x0=[1.0, 2.0], onames=["y"], **options)
+
+    def output(self, t, u, x):
+        return [[x[0], x[1]]]
+
+    def next(self, t, u, x):
+        return x
+
+
+def test_a_sampled_block_without_states_is_named():
+    """It was an AssertionError of bdsim, without the block."""
+
+    class Rounding(SampledBlock):
+        def __init__(self, clock, **options):
+            super().__init__(clock, ndstates=0, inames=["u"], onames=["y"], feedthrough=True, **options)
+
+        def output(self, t, u, x):
+            return [round(u[0])]
+
+        def next(self, t, u, x):
+            return x
+
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    bd.connect(bd.TIME(), Rounding(bd.clock(10, "Hz"), name="encoder", bd=bd))
+    with pytest.raises(CstormError, match=r"block 'encoder' \(ROUNDING\): has no states.* x0=\[0\.0\]"):
+        sim.run(bd, T=1.0)
+
+
+LISTS = {
+    "own": lambda bd: Listing(bd.clock(10, "Hz"), bd=bd),
+    "step": lambda bd: bd.STEP(T=0.5, off=[0, 0], on=[1, 2]),
+    "pieces": lambda bd: bd.PIECEWISE((0, [0.0, 0.0]), (0.5, (1.0, 2.0))),
+    "function": lambda bd: bd.FUNCTION(lambda t: [[1.0, 2.0]], inputs=bd.TIME()),
+}
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled", "auto"])
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_numbers_are_signals_as_arrays_are(name, engine):
+    """Python joins lists that are summed, and repeats one that is doubled: eight numbers, in the default engine."""
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    both, twice = bd.SUM("++", name="both"), bd.GAIN(2, name="twice")
+    bd.connect(LISTS[name](bd), both[0])
+    bd.connect(LISTS[name](bd), both[1])
+    bd.connect(both, twice)
+    bd.connect(twice, bd.NULL())
+    out = sim.run(bd, T=1.0, watch=["twice"])
+    np.testing.assert_array_equal(out.signal("twice")[-1], [4.0, 8.0])
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("value", [[1, 2], np.array([1, 2])], ids=["list", "array"])
+def test_what_is_written_into_a_copy_of_a_constant_of_whole_numbers_is_not_cut_off(value, engine):
+    """0.6 was 0 in both engines, or refused by the compiled one, as NumPy's arrays of whole numbers have it."""
+
+    class Filter(SampledBlock):
+        def __init__(self, clock, **options):
+            super().__init__(clock, x0=[0.0, 0.0], inames=["u"], onames=["y"], **options)
+
+        def output(self, t, u, x):
+            return [x.copy()]
+
+        def next(self, t, u, x):
+            after = np.zeros_like(u[0])
+            after[0] = 0.6 * u[0][0]
+            return after
+
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(value), Filter(bd.clock(10, "Hz"), name="filter", bd=bd))
+    np.testing.assert_allclose(sim.run(bd, T=0.5, watch=["filter"]).signal("filter")[-1], [0.6, 0.0])
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_row_plus_a_column_as_the_next_state_is_told_by_its_shape(engine):
+    """``A @ x + B * u`` with x (2,) and B (2, 1) is a matrix; the advice was a wider x0."""
+
+    class Filter(SampledBlock):
+        def __init__(self, clock, **options):
+            super().__init__(clock, x0=[0.0, 0.0], inames=["u"], onames=["y"], **options)
+
+        def output(self, t, u, x):
+            return [x.copy()]
+
+        def next(self, t, u, x):
+            return x + np.array([[0.0], [0.1]]) * u[0]
+
+    sim = simulation(engine)
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0), Filter(bd.clock(10, "Hz"), name="filter", bd=bd))
+    with pytest.raises(CstormError, match=r"next\(\) gives an array of shape \(2, 2\); return one number for each"):
+        sim.run(bd, T=1.0)
+
+
 @pytest.mark.parametrize(
     ("shown", "of_inputs"),
     [

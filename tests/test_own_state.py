@@ -162,6 +162,53 @@ def test_what_a_law_remembers_is_told_to_be_no_state(engine, caplog):
     assert not caplog.messages
 
 
+class Counting(SampledBlock):
+    """Ticks counted in an attribute, or in a list."""
+
+    def __init__(self, clock, counted, **options):
+        super().__init__(clock, x0=[0.0], inames=["u"], onames=["y"], **options)
+        self.count, self.counted = counted, []
+
+    def output(self, t, u, x):
+        return [x.copy()]
+
+    def next(self, t, u, x):
+        if self.count is None:
+            self.counted.append(t)
+        else:
+            self.count += 1
+        return np.array([len(self.counted) + (self.count or 0.0)])
+
+
+@pytest.mark.parametrize(("counted", "says"), [(0, "changes 'count' of its Counting"), (None, "changes what it holds")])
+def test_what_a_sampled_block_remembers_beside_its_states_is_told(counted, says, caplog):
+    """A covariance kept in an attribute began the second run where the first one had ended, and nothing said so."""
+    notice_once.cache_clear()
+    sim = cs.Simulation(live=False, progress=False, engine="compiled")
+    bd = sim.blockdiagram()
+    block = Counting(bd.clock(10, "Hz"), counted, name="block", bd=bd)
+    bd.connect(bd.TIME(), block)
+    ends = [sim.run(bd, T=1.0, watch=["block"]).signal("block")[-1] for _ in range(3)]
+    assert np.ravel(ends).tolist() == [11, 22, 33]
+    (told,) = caplog.messages
+    assert f"next() {says} while it computes: that goes on into the next run" in told and "begin at x0" in told
+
+
+def test_random_numbers_of_a_sampled_block_go_on_without_a_word(caplog):
+    class Drawing(Counting):
+        def next(self, t, u, x):
+            return self.counted.normal(size=1)
+
+    sim = cs.Simulation(live=False, progress=False, engine="compiled")
+    bd = sim.blockdiagram()
+    block = Drawing(bd.clock(10, "Hz"), 0, name="drawing", bd=bd)
+    block.counted = np.random.default_rng(1)
+    bd.connect(bd.TIME(), block)
+    drawn = sim.run(bd, T=1.0, watch=["drawing"]).signal("drawing")
+    np.testing.assert_array_equal(np.ravel(drawn), np.random.default_rng(1).normal(size=11))
+    assert not caplog.messages
+
+
 def test_what_a_law_of_phases_remembers_is_not_lost():
     """Written down once for each phase, it was taken for a law that remembers nothing."""
     ends = []

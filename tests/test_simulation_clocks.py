@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -71,6 +73,27 @@ def test_a_hold_samples_the_present(sim):
     out = sim.run(bd, 1.1, watch=["hold"])
     np.testing.assert_allclose(out.signal("hold[0]"), 0.25 * np.floor(out.t / 0.25 + 1e-12), atol=1e-15)
     assert out.x[-1, 0] == pytest.approx(0.25 * (0 + 0.25 + 0.5 + 0.75) + 0.1 * 1.0, abs=1e-14)
+
+
+def test_a_diagram_with_a_clock_is_freed_and_counts_its_own_clocks(sim):
+    """bdsim's list of all clocks held their diagrams for ever, and numbered them through: now clock0, now clock17."""
+    held = []
+    for _ in range(2):
+        bd = sim.blockdiagram()
+        first, second = bd.ZOH(bd.clock(0.1), name="first"), bd.ZOH(bd.clock(0.2, name="slow"), name="second")
+        bd.connect(bd.TIME(), first, second)
+        bd.connect(first, bd.NULL())
+        bd.connect(second, bd.NULL())
+        out = sim.run(bd, T=0.3)
+        assert (out.clock0.Xnames, out.slow.Xnames) == (["first:X_0"], ["second:X_0"])
+        np.testing.assert_allclose(out.clock0.X[:, 0], out.clock0.t, atol=1e-12)
+        held.append(weakref.ref(bd))
+    del bd, first, second, out
+    other = sim.blockdiagram()
+    other.connect(other.CONSTANT(1.0), other.INTEGRATOR())
+    sim.run(other, T=0.1)  # its last result knows the diagram
+    gc.collect()
+    assert [each() for each in held] == [None] * 2
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])

@@ -161,6 +161,19 @@ def test_short_steps_that_were_asked_for_are_no_reason_to_say_anything(sim, capl
     assert not [line for line in caplog.messages if line.startswith("steps of ")]
 
 
+def test_steps_that_end_at_ticks_are_no_reason_to_say_anything(caplog):
+    """A fast loop in a long run was told that a state changes fast, and to take a solver for stiff diagrams."""
+    sim = cs.Simulation(engine="compiled")
+    caplog.set_level("INFO", "cstormpy")
+    bd = sim.blockdiagram()
+    lag, held = bd.INTEGRATOR(x0=1.0, name="lag"), bd.ZOH(bd.clock(1000, "Hz"), x0=1.0, name="held")
+    bd.connect(lag, held)
+    bd.connect(held, back := bd.GAIN(-1.0))
+    bd.connect(back, lag)
+    sim.run(bd, T=20.0, max_step=20.0)
+    assert not [line for line in caplog.messages if line.startswith("steps of ")]
+
+
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])
 def test_what_fails_just_ahead_of_the_last_step_keeps_what_was_simulated(engine):
     """A state that runs away until its rate cannot be computed: the run says so, and returns how it came there."""

@@ -552,3 +552,24 @@ def test_what_is_no_block_is_told_what_would_be(sim, given, says):
     plant = bd.HYBRIDDYNAMICS("planar_2r", name="plant")
     with pytest.raises(cs.InvalidType, match=f"expected a block or one of its ports, got .*{says}$"):
         plant.tau = given
+
+
+@pytest.mark.parametrize(("places", "value"), [([0], 1.0), (1, [1.0, 2.0]), ([2], [1.0, 2.0])])
+def test_an_index_that_cannot_be_taken_is_told_what_it_takes(sim, places, value):
+    """It was "'float' object is not subscriptable", or "object of type 'int' has no len()", and no more."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(value), index := bd.INDEX(places, name="index"))
+    bd.connect(index, bd.NULL())
+    with pytest.raises(
+        cs.BlockError, match=r"block 'index'.*by a list of places counted from 0, as bd\.INDEX\(\[0\]\)"
+    ):
+        sim.run(bd, T=0.1)
+
+
+def test_a_gain_that_is_transposed_is_told_by_its_shape(sim):
+    """It was NumPy's sentence about core dimensions, without a word on K."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT([1.0, 2.0]), gain := bd.GAIN(np.ones((2, 1)), premul=True, name="gain"))
+    bd.connect(gain, bd.NULL())
+    with pytest.raises(cs.BlockError, match=r"as many numbers as K has columns, and K has the shape \(2, 1\)"):
+        sim.run(bd, T=0.1)

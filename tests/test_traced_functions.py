@@ -99,6 +99,8 @@ IDIOMS = {
     "the same over itself": "return np.where(np.isnan(x / x), 0.0, x / x)",
     "whole numbers": "return math.copysign(1.0, round(x[0] / 9)) + int(x[1]) + math.ceil(x[2] - 1)",
     "stacked": "return np.hstack([x[0], x[:2]]) + np.stack([x[0], x[1], 1.0]) + np.vstack([[x[0], 1, 2], x])[0]",
+    "blocks": "A = np.outer(x, x); return np.block([[A, 2 * A], [np.eye(3), -A]]) + np.block([[x[0], np.r_[x, 0, 1]]])",
+    "blocks beside numbers": "return np.block([[np.outer(x, x), x[:, None]], [np.zeros((1, 3)), 1.0]])",
     "another name": "A = np.zeros(3); B = A; A += 1.0; A[0] = x[0]; return B + A",
     "a part of it": "A = np.zeros((2, 2)); B = np.ravel(A); B[3] = x[0]; C = A.T; C[0, 1] = x[1]; return A[1]",
     "polynomials": "p = np.polyder([1.0, -2.0, 0.5]); return np.polyval(p, x[0]) + np.poly1d([x[1], 3.0])(x[2]) + x",

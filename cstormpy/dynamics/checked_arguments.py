@@ -155,7 +155,8 @@ def _symbols(mech: Linkage, given: Mapping[str, Any], wrench: WrenchLike, base: 
     for name, value in given.items():
         array = np.asarray(symbols(value))
         if array.shape != (mech.n,):
-            raise ShapeError(f"{name}: expected one sample, shape ({mech.n},), got {array.shape} symbols")
+            row_by_row = "; a batch of symbols is asked row by row" if array.ndim == 2 else ""
+            raise ShapeError(f"{name}: expected one sample, shape ({mech.n},), got {array.shape} symbols{row_by_row}")
         rows[name] = array[None, :].view(Symbols)
     return Samples(rows, _wrench_rows(mech, wrench, 1, True), _base_rows(base, 1, True), True)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from cstormpy.signals.limits import saturated
 
 Number = Any  # a float, an array of floats, or symbols
@@ -28,12 +30,15 @@ def parts(
 
 
 def integral_rate(gains: Mapping[str, Any], r: Number, y: Number, wanted: Number, given: Number) -> Number:
-    """Return the rate of the integral: of the error, and of what the limits have taken away.
+    """Return the rate of the integral: of the error, and of what the limits have taken away; none without a gain.
 
     >>> float(integral_rate({"I": 3.0, "tracking": 0.5}, 1.0, 0.0, 2.5, 1.0))
     0.0
+    >>> float(integral_rate({"I": 0.0, "tracking": 0.5}, 1.0, 0.0, 2.5, 1.0))
+    0.0
     """
-    return gains["I"] * (r - y) + (given - wanted) / gains["tracking"]
+    back = (given - wanted) / gains["tracking"]
+    return gains["I"] * (r - y) + np.where(np.abs(gains["I"]) > 0.0, back, 0.0)
 
 
 def sampled_derivative(gains: Mapping[str, Any], change: Number, before: Number, T: float) -> Number:

@@ -118,7 +118,7 @@ def _rows(value: Any, what: str) -> list[list[Array]]:
     elif depth != 3:
         raise InvalidType(
             f"{what}: expected the coefficients of a polynomial, or rows of polynomials as [[[1], [2, 1]]], got "
-            f"{shown(value)}"
+            f"{shown(value)}; of SciPy's matrix with a row for each output make [[row] for row in {what}]"
         )
     rows = [[real_array(entry, what, ("any",)) + 0.0 for entry in row] for row in value]
     if not all(row and all(entry.size for entry in row) for row in rows or [[]]):

@@ -23,6 +23,7 @@ from bdsim.blocks.continuous import LTI_SS
 from bdsim.blocks.functions import Function
 from bdsim.blocks.sampled import LTI_SS_S
 from bdsim.blocks.sinks import Event
+from bdsim.blocks.sources import Constant, Piecewise, Step
 
 from cstormpy.arrays import own_arrays, real_array
 from cstormpy.errors import BlockError, InvalidType, InvalidValue, ShapeError, shown
@@ -37,6 +38,10 @@ set numbers of blocks; what it returns does not count. Of a mechanism's block st
 its rates."""
 }
 """What the documentation of bdsim's blocks leaves out, by the names of the blocks."""
+
+
+#: Signals of these are made arrays: sums of lists are longer lists, and a gain of 2 gives one twice.
+_LISTS = (list, tuple)
 
 
 def class_name(kind: type) -> str:
@@ -56,7 +61,9 @@ def output_of(block: Any) -> Callable[..., Any]:
         return functools.partial(linear_outputs, block)
     if type(block).output is Function.output:
         return _FunctionOutputs(block)
-    method = method_of(block, "output")
+    method, kind = method_of(block, "output"), block.__class__
+    if _is_of_user(kind):
+        method = functools.partial(_outputs_as_arrays, method)
     if sees_states_alone(block):
         return functools.partial(_outputs_of_states, method)
     return method
@@ -77,6 +84,23 @@ def _outputs_of_states(method: Callable[..., Any], t: float, u: list[Any], x: An
     if isinstance(values, (list, tuple)) and any(map(_holds_none, values)):
         raise InvalidType("output() returned None")
     return values
+
+
+def _outputs_as_arrays(method: Callable[..., Any], t: float, u: list[Any], x: Any) -> Any:
+    """Return the outputs of a block of the user's, lists of numbers as arrays."""
+    values = method(t, u, x)
+    if isinstance(values, (list, tuple)) and any(value.__class__ in _LISTS for value in values):
+        return [_as_array(value) if value.__class__ in _LISTS else value for value in values]
+    return values
+
+
+def _as_array(value: Any) -> Any:
+    """Return a list of numbers as an array of floats, and anything else as it is."""
+    try:
+        array = np.array(value)
+    except ValueError:  # rows of several lengths
+        return value
+    return array.astype(float) if array.dtype.kind in "biuf" else value
 
 
 def _holds_none(value: Any) -> bool:
@@ -178,7 +202,7 @@ class _FunctionOutputs:
             self._sizes[port] = size
         elif size != before:
             raise BlockError(f"{_place(function)} returned {size} number{'s' * (size != 1)}, {before} before this")
-        return value
+        return _as_array(value) if value.__class__ in _LISTS else value
 
 
 def _size(value: Any) -> int:
@@ -242,6 +266,24 @@ def more_arguments(kind: str, given: dict[str, Any]) -> list[Any]:
         return []
     given["fargs"] = [None] * len(more)
     return list(more)
+
+
+def hold_arrays(block: Any) -> None:
+    """Let a source of bdsim that was made with lists or whole numbers hold arrays of floats."""
+    kind = block.__class__
+    if is_of(kind, Constant):
+        block.value = _as_floats(block.value)
+    elif is_of(kind, Step):
+        block.off, block.on = _as_floats(block.off), _as_floats(block.on)
+    elif is_of(kind, Piecewise):
+        block.y = [_as_floats(value) for value in block.y]
+
+
+def _as_floats(value: Any) -> Any:
+    """Return a list of numbers, or an array of whole ones, which would cut off what is written into copies of it."""
+    if value.__class__ is np.ndarray and value.dtype.kind in "iu":
+        return value.astype(float)
+    return _as_array(value) if value.__class__ in _LISTS else value
 
 
 def arguments_of(

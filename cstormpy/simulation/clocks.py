@@ -7,7 +7,7 @@ import uuid
 from itertools import islice
 from typing import Any
 
-from bdsim.components import Clock
+from bdsim.components import Clock, clocklist
 
 from cstormpy.simulation.named_states import distinct_names, sampled_names
 
@@ -26,7 +26,8 @@ class DiagramClock(Clock):
     """
 
     def __init__(self, arg: float, unit: str, offset: float, name: str | None, bd: Any, origin: str = "") -> None:
-        super().__init__(arg, unit, offset, name)
+        super().__init__(arg, unit, offset, f"clock.{len(bd.clocklist)}" if name is None else name)
+        clocklist.remove(self)  # where bdsim counts them, and would hold them, with their diagrams, for ever
         self.bd, self.origin = bd, origin or uuid.uuid4().hex
 
     def __deepcopy__(self, memo: dict[int, Any]) -> DiagramClock:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from bdsim.block import Block, ContinuousBlock, SampledBlock, SinkBlock
-from bdsim.blocks.connections import DeMux
+from bdsim.blocks.connections import DeMux, Index
 from bdsim.blocks.displays import Scope
 from bdsim.blocks.functions import Gain, Prod
 from bdsim.blocks.sinks import Event, Stop
@@ -292,9 +292,12 @@ class Diagram:
             if found is None:
                 raise DiagramError(f"{describe(b)}: next() returned None; end it with 'return' and the next state")
             if value.size != b.ndstates:
+                shape = np.shape(found)
+                gives, remedy = str(value.size), "make x0 as wide as the signal"
+                if len(shape) > 1:
+                    gives, remedy = f"an array of shape {shape}", "return one number for each of them"
                 raise DiagramError(
-                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {value.size}; make x0 as "
-                    "wide as the signal"
+                    f"{describe(b)}: has {b.ndstates} sampled states, but next() gives {gives}; {remedy}"
                 )
             parts.append(value)
         return np.concatenate(parts) if parts else np.zeros(0)
@@ -484,7 +487,9 @@ def _hint(b: Any, what: str, error: Exception) -> str:
     of_none = "None" in reason_of(error) and not isinstance(error, BlockError)  # which tells of what it returns
     if what == "output" and of_none and b.nin and sees_states_alone(b):
         return "; a block whose output() reads its inputs is made with feedthrough=True, as super().__init__() takes it"
-    if isinstance(b, Gain) and np.ndim(b.K) == 2 and not b.premul:
+    if isinstance(b, Gain) and np.ndim(b.K) == 2 and b.premul:
+        return f"; GAIN with premul=True takes as many numbers as K has columns, and K has the shape {np.shape(b.K)}"
+    if isinstance(b, Gain) and np.ndim(b.K) == 2:
         return "; GAIN multiplies by a matrix from the right, and from the left with premul=True"
     if isinstance(b, Prod):
         return (
@@ -496,6 +501,8 @@ def _hint(b: Any, what: str, error: Exception) -> str:
         return "; bd.INDEX([0]) takes one number out of a signal" if several else ""
     if isinstance(b, Stop):
         return "; STOP looks at one number or truth: its input, or what its function returns of that"
+    if isinstance(b, Index):
+        return "; INDEX takes numbers out of a signal of several by a list of places counted from 0, as bd.INDEX([0])"
     if isinstance(b, DeMux):
         return f"; DEMUX of {b.nout} outputs takes a signal of {b.nout} numbers"
     if isinstance(b, Scope):

@@ -14,7 +14,7 @@ from bdsim.components import Clock, SampledBlock
 from bdsim.graphics_block import GraphicsBlock
 
 from cstormpy.errors import CstormError, InvalidValue, UnknownAttribute, unknown_name
-from cstormpy.simulation.bdsim_blocks import arguments_of, more_arguments, with_own_arrays
+from cstormpy.simulation.bdsim_blocks import arguments_of, hold_arrays, more_arguments, with_own_arrays
 from cstormpy.simulation.block_arguments import check_arguments, not_made
 from cstormpy.simulation.given_names import given_names
 from cstormpy.simulation.palette import quiet
@@ -57,6 +57,7 @@ def make_block(
             block._sampled_names = given_names(kept, "snames", block.ndstates)
         if more:
             block.args[: len(more)] = more
+        hold_arrays(block)
         _name_ports(block, ports)
         return block, bound
     except CstormError:

@@ -72,14 +72,24 @@ def is_of_user(b: Any, remembering: bool = True) -> bool:
     return kind.__module__.partition(".")[0] not in _KNOWN and b.blockclass in ("source", "function")
 
 
-def say_memory(block: Any, which: str, reason: str) -> None:
+def say_memory(block: Any, which: str, reason: str, at_ticks: bool = False) -> None:
     """Say of what cannot be traced because it changes something of its own that this is no state of the run."""
-    if reason.startswith("it changes "):
-        changed = reason.removeprefix("it ").partition("; ")[0]
+    if not reason.startswith("it changes "):
+        return
+    changed = reason.removeprefix("it ").partition("; ")[0]
+    if at_ticks:
+        if changed.startswith("changes a random generator"):  # which is meant to go on
+            return
+        what = changed if "'" in changed else "changes what it holds while it computes"  # a longer list in each run
         notice_once(
-            f"{describe(block)}: {which}{changed}: that is several times in a step, and goes on into the next run. "
-            "What is to be remembered is a state of a block, as of bd.INTEGRATOR, or of your own with next()"
+            f"{describe(block)}: next() {what}: that goes on into the next run. What is to be remembered is a part of "
+            "its states, which begin at x0"
         )
+        return
+    notice_once(
+        f"{describe(block)}: {which}{changed}: that is several times in a step, and goes on into the next run. "
+        "What is to be remembered is a state of a block, as of bd.INTEGRATOR, or of your own with next()"
+    )
 
 
 def _repeats(output: Any, t: float, ins: Any, outs: Any, x: Any) -> bool:

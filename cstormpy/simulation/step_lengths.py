@@ -15,6 +15,8 @@ from cstormpy.simulation.settings import Settings
 
 #: After so many steps their length is looked at; a part of the longest that small is said.
 _MANY, _SHORT = 2000, 1e-4
+#: Steps end at ticks: only those are short that are so beside the period of the fastest clock, too.
+_IN_A_PERIOD = 0.1
 #: So many looks in a row with one reason for short steps are no passing state of a run.
 _LOOKS = 3
 #: More steps to the end than this end the run: of a signal that jumps to and fro, whose steps are in vain, and of a
@@ -47,7 +49,8 @@ class StepLengths:
             return
         self._looked = (steps, t)
         length = (t - since) / (steps - before)
-        short = length < _SHORT * min(self.settings.max_step, self.settings.T)
+        period = min((clock.T for clock in self.diagram.bd.clocklist), default=np.inf)
+        short = length < min(_SHORT * min(self.settings.max_step, self.settings.T), _IN_A_PERIOD * period)
         if not self._said:
             refuse_unrepeatable(self.diagram, t, x, adaptive=True, remembering=short)
         if not short:

@@ -164,6 +164,10 @@ def _check_states(bd: Any, path: str = "") -> None:
             raise DiagramError(f"{what}: has neither inputs nor outputs; its class says how many: nin, nout")
         if block.blockclass == "sampled" and not hasattr(block, "next"):
             raise DiagramError(f"{what}: its class has no method next(self, t, u, x), which returns the next state")
+        if block.blockclass == "sampled" and not block.ndstates:
+            raise DiagramError(
+                f"{what}: has no states, which a sampled block needs; begin with x0=[0.0], and let next() return x"
+            )
         start = getattr(block, "_x0", None)
         of_user = type(block).__module__.partition(".")[0] not in ("bdsim", "cstormpy")
         if block.blockclass != "continuous" or start is None or not of_user:

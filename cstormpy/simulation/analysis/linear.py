@@ -239,7 +239,7 @@ class LinearModel:
             first = len(lines) - len(self.poles) + int(np.argmax(self.poles == 0.0))
             lines[first + 1 : first + delays] = [f"{'':12} ... and {delays - 1} more, which are delays"]
         if self.held:
-            lines.append(f"held, because they are sampled: {', '.join(self.held)}")
+            lines.append(f"held, because they are sampled (with dt= they go along): {', '.join(self.held)}")
         if self.differenced:
             lines.append("differenced: " + "; ".join(f"{name} ({what})" for name, what in self.differenced))
         return "\n".join(lines)

@@ -301,8 +301,7 @@ class Assembly:
                 self.ways.append((str(b.name), f"{name}: compiled by numba, as it cannot be traced: {reason}"))
                 return values
         self.ways.append((str(b.name), f"{name}: asked in Python, as it cannot be traced: {reason}"))
-        if name != "next":  # which is called once at each tick
-            say_memory(b, "", reason)
+        say_memory(b, "", reason, at_ticks=name == "next")
         return self._method_in_python(b, name, u, x, found, whole)
 
     def _by_trace(self, b: Any, name: str, u: Sequence[Signal], x: Any, found: list[Any], whole: bool) -> list[Signal]:

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
+from cstormpy.errors import BlockError
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.step_control import MAX_FACTOR, MIN_FACTOR, SAFETY
 from cstormpy.simulation.tableaus import Tableau
+from cstormpy.simulation.wiring import describe
 
 #: Samples and accepted steps in one slice: some milliseconds, after which commands are heard.
 _ROOM = 2048
@@ -65,7 +67,14 @@ def fill_samples(z: Array, program: Program, diagram: Any) -> None:
         z[part] = diagram.cells[b][0]
     for b, part in program.held:
         hold = diagram.holds[b]
-        z[part] = hold.flat() if hold.values is not None else 0.0
+        held = hold.flat() if hold.values is not None else 0.0
+        try:
+            z[part] = held
+        except ValueError:
+            raise BlockError(
+                f"{describe(b)}: output() returned {np.size(held)} numbers, {z[part].size} before this; give as many "
+                "at each tick"
+            ) from None
         z[program.flags[b._clock]] = hold.live
 
 

@@ -20,7 +20,7 @@ from cstormpy.graph.elementwise import are_truths
 _LARGEST = 10_000
 #: Functions whose lists are of arrays: each of their parts may be a list of numbers.
 _OF_PARTS = frozenset(
-    {"block", "choose", "column_stack", "concat", "concatenate", "dstack", "hstack", "select", "stack", "vstack"}
+    {"choose", "column_stack", "concat", "concatenate", "dstack", "hstack", "select", "stack", "vstack"}
 )
 
 
@@ -163,6 +163,8 @@ def instead_of(value: Any, name: str) -> Any:
     if value is np.linalg:
         return LINALG
     if isinstance(value, type) or not callable(value) or isinstance(value, np.ufunc):
+        return value
+    if name == "block":  # its lists are rows of arrays, at any depth
         return value
     read = _joined_parts if name in _OF_PARTS else joined
 

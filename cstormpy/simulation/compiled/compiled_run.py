@@ -93,12 +93,11 @@ class CompiledRun(Run):
         self._probed = None
         self._published = self._prepared.ways_back(self.diagram)
         self.diagram.shortcut = self._publish
+        self.crossings.detectors = self.simstate.crossing_detectors
         if program.guards is not None:
             self.crossings.detectors = [
                 (_Guard(self, place, detector), b) if whole else (detector, b)
-                for (place, _, whole), (detector, b) in zip(
-                    program.guards, self.simstate.crossing_detectors, strict=True
-                )
+                for (place, _, whole), (detector, b) in zip(program.guards, self.crossings.detectors, strict=True)
             ]
         if isinstance(self.stepper, ScipyStepper):
             self.stepper.compute_by(self._derivative, lambda: program.structure)

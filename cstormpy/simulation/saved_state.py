@@ -20,6 +20,7 @@ from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
+from cstormpy.simulation.holds import real_numbers
 from cstormpy.simulation.named_states import closed_state, state_vector
 from cstormpy.simulation.result_files import READERS
 from cstormpy.simulation.run_data import Recorded
@@ -67,6 +68,9 @@ class SavedState:
                 raise FileFormatError(
                     f"{path}: what block {name!r} remembers cannot be written: {error}; keep numbers, texts, lists"
                 ) from error
+        for name, values in self.held.items():
+            if any(real_numbers(value) is None for value in values):
+                raise FileFormatError(f"{path}: what block {name!r} holds is no number, and cannot be written")
         write_text(path, json.dumps({"format": _FORMAT, **asdict(self)}, indent=1, default=_plain))
 
     @classmethod

@@ -477,10 +477,10 @@ class Run:
             self._call("the observer", watch, self.t, self.x)
 
     def _commanded(self, jumped: bool = False) -> bool:
-        """Carry out what was asked from outside; True where that was anything."""
+        """Carry out what was asked from outside until now; True where that was anything."""
         if self.commands.empty():
             return False
-        while not self.commands.empty():
+        for _ in range(self.commands.qsize()):  # what these post themselves is for after the next step
             self._call("a posted function", self.commands.get())
         self._call("a posted function", check_numbers, self.diagram.bd.blocklist)
         self._begin_segment(jumped)

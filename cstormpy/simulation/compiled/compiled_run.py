@@ -243,6 +243,8 @@ class CompiledRun(Run):
     def _can_take_slices(self) -> bool:
         if self._slices is None or self.program is None or self.watchers or self.t >= self.end:
             return False
+        if not self.commands.empty():  # a step comes first
+            return False
         if self.diagram.closed and not self.program.closes:
             return False
         if self.settings.first_tick == "bdsim" and len(self.simstate.eventq):
@@ -255,7 +257,7 @@ class CompiledRun(Run):
         self._arrange(slices)
         self._room = max(_ROOM, self._room // 2)
         try:
-            while self._can_take_slices() and self.commands.empty():
+            while self._can_take_slices():
                 taken = self._slice(slices)
                 slices.compiled.program.raise_interrupt()
                 close = SAME_TIME * max(1.0, abs(self.t))  # what is due within it is done together, by Python

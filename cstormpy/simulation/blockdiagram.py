@@ -163,7 +163,7 @@ class WiredDiagram(BlockDiagram):
             Its period in "s" or "ms", or its rate in "Hz".
         unit : str, optional
         offset : float, optional
-            Time of its first tick [s].
+            Time of its first tick [s]; one before 0 is done at 0.
         name : str, optional
         """
         positive(arg, "clock")

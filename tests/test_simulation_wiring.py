@@ -548,3 +548,19 @@ def test_what_is_no_block_is_told_what_would_be(sim, given, says):
     plant = bd.HYBRIDDYNAMICS("planar_2r", name="plant")
     with pytest.raises(cs.InvalidType, match=f"expected a block or one of its ports, got .*{says}$"):
         plant.tau = given
+
+
+def test_slices_of_ports_are_those_of_lists(sim):
+    """plant[1:] of a watched block ended at the number of its inputs; plant[-2:] stood for each port twice."""
+    bd = sim.blockdiagram()
+    plant, scope = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.LIVESCOPE(2)
+    bd.connect(bd.CONSTANT(0.0), plant.tau)
+    bd.connect(plant[-2:], scope)
+    assert [(wire.start.port, wire.end.port) for wire in bd.wirelist[1:]] == [(0, 0), (1, 1)]
+    for ports, names in (
+        (plant[0:], ["q", "qd"]), (plant[1:], ["qd"]), (plant[:-1], ["q"]), (plant[-1], ["qd"]), (plant[::-1], ["qd", "q"])
+    ):  # fmt: skip
+        assert sim.run(bd, T=0.1, watch=[ports]).ynames == [f"plant.{name}" for name in names]
+    for ports, number in ((plant[0:3], 2), (plant[-3], -3)):
+        with pytest.raises(cs.UnknownName, match=f"block 'plant' has 2 outputs, there is no output {number}"):
+            sim.run(bd, T=0.1, watch=[ports])

@@ -36,7 +36,7 @@ from cstormpy.simulation.copies import BlockCopies, FunctionCopies
 from cstormpy.simulation.given_arguments import GivenArguments, make_block
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import here
-from cstormpy.simulation.wiring import compile_anew, describe, raise_block_failed, written
+from cstormpy.simulation.wiring import compile_anew, describe, raise_block_failed, sliced, written
 
 #: What bdsim gives a diagram when it compiles it.
 _COMPILED = frozenset({"statenames", "dstatenames", "plan", "nwires", "nblocks"})
@@ -283,8 +283,7 @@ def _numbers(given: Any, count: int, side: str) -> list[int]:
     if isinstance(given, Block):
         return list(range(count))
     if isinstance(given.port, slice):
-        start, stop, step = given.port.start or 0, given.port.stop, given.port.step or 1
-        numbers = list(range(start, count if stop is None else stop, step))
+        numbers = sliced(given.port, count)
     else:
         try:
             numbers = [operator.index(given.port)]

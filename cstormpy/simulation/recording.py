@@ -24,7 +24,7 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import SAME_TIME
 from cstormpy.simulation.steppers import Stepper
-from cstormpy.simulation.wiring import port_numbers
+from cstormpy.simulation.wiring import sliced
 
 _NAME = re.compile(r"(?P<block>[^\[\]]+?)(\[(?P<port>\d+)\]|\.(?P<name>[^.\[\]]+))?$")
 
@@ -124,7 +124,8 @@ def _find(bd: Any, item: Any, what: str) -> list[Signal]:
     block = _there(bd, item.block if isinstance(item, Plug) else item, what)
     ports: Iterable[int] = range(block.nout)
     if isinstance(item, Plug):
-        ports = port_numbers(item)
+        given = sliced(item.port, block.nout) if isinstance(item.port, slice) else [item.port or 0]
+        ports = [p + block.nout if -block.nout <= p < 0 else p for p in given]
     for p in ports:
         if not 0 <= p < block.nout:
             raise UnknownName(f"{what}: block {_outside(block)[0]!r} has {block.nout} outputs, there is no output {p}")

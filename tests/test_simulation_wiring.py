@@ -557,10 +557,27 @@ def test_slices_of_ports_are_those_of_lists(sim):
     bd.connect(bd.CONSTANT(0.0), plant.tau)
     bd.connect(plant[-2:], scope)
     assert [(wire.start.port, wire.end.port) for wire in bd.wirelist[1:]] == [(0, 0), (1, 1)]
+    both = ["plant.q", "plant.qd"]
+    last, back = both[1:], both[::-1]
     for ports, names in (
-        (plant[0:], ["q", "qd"]), (plant[1:], ["qd"]), (plant[:-1], ["q"]), (plant[-1], ["qd"]), (plant[::-1], ["qd", "q"])
+        (plant[0:], both), (plant[1:], last), (plant[:-1], both[:1]), (plant[-1], last), (plant[::-1], back)
     ):  # fmt: skip
-        assert sim.run(bd, T=0.1, watch=[ports]).ynames == [f"plant.{name}" for name in names]
+        assert sim.run(bd, T=0.1, watch=[ports]).ynames == names
     for ports, number in ((plant[0:3], 2), (plant[-3], -3)):
         with pytest.raises(cs.UnknownName, match=f"block 'plant' has 2 outputs, there is no output {number}"):
             sim.run(bd, T=0.1, watch=[ports])
+
+
+def test_an_input_is_no_signal_to_watch(sim):
+    """watch=[plant.tau] recorded the first output, plant.q, without a word, and out.signal(plant.tau) returned it."""
+    bd = sim.blockdiagram()
+    plant, motor = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.CONSTANT(0.0, name="motor")
+    bd.connect(motor, plant.tau)
+    with pytest.raises(
+        cs.UnknownName, match=r"^watch: plant\.tau is an input; name the output that is wired to it, 'mot"
+    ):
+        sim.run(bd, T=0.1, watch=[plant.tau])
+    out = sim.run(bd, T=0.1, watch=[plant.q, "motor"])
+    with pytest.raises(cs.UnknownName, match=r"^signal: plant\.tau is an input; name the output that is wired to it"):
+        out.signal(plant.tau)
+    assert out.signal(plant.q).shape[1] == 2

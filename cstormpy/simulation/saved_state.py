@@ -157,14 +157,20 @@ class SavedState:
 
 
 @functools.cache
+def _tells(kind: type) -> bool:
+    """Tell whether a class says itself what its blocks remember, and takes it back."""
+    return all(callable(getattr(kind, name, None)) for name in ("memory", "recall"))
+
+
+@functools.cache
 def _remembers(kind: type) -> bool:
     """Tell whether blocks of a class may remember something besides their states."""
-    return hasattr(kind, "memory") or issubclass(kind, Function)
+    return _tells(kind) or issubclass(kind, Function)
 
 
 def _memory(b: Any) -> dict[str, Any]:
     """Return what a block remembers besides its states."""
-    if hasattr(type(b), "memory"):
+    if _tells(type(b)):
         return b.memory()
     if not isinstance(b, Function) or b.userdata is None:  # without persistent=True
         return {}
@@ -176,7 +182,7 @@ def _memory(b: Any) -> dict[str, Any]:
 
 
 def _recall(b: Any, memory: dict[str, Any]) -> None:
-    if hasattr(type(b), "recall"):
+    if _tells(type(b)):
         b.recall(memory)
     elif isinstance(b, Function) and b.userdata is not None:
         b.userdata.clear()

@@ -97,9 +97,15 @@ def compile_anew(bd: Any, **options: Any) -> str:
     try:
         with quiet() as printed:
             BlockDiagram.compile(bd, evaluate=False, **options)
+    except CstormError:
+        raise
     except (RuntimeError, AssertionError, ValueError, TypeError) as error:
         raise _explain(bd, error, printed.getvalue()) from error
-    remember_subsystems(inside)
+    finally:  # where it fails, the blocks of subsystems may stand in the diagram by now
+        if not subsystems(bd):
+            remember_subsystems(inside)
+        if not bd.blocknames:
+            bd.blocknames = {block.name: block for block in bd.blocklist}
     for block in bd.blocklist:
         block._bd.nstates = bd.nstates  # a block of a subsystem asks that whether a run has any
     names = list(bd.statenames)

@@ -398,7 +398,7 @@ class Run:
     @cached_property
     def _telling(self) -> list[Any]:
         """The blocks of bdsim and ours that tell when they jump, by numbers that can be set."""
-        blocks = [b for b, *_ in self.diagram.order if not is_users_class(type(b))]
+        blocks = [b for b, *_ in self.diagram.order if not is_users_class(b.__class__)]
         given = [b.__dict__.get("_given") for b in blocks]
         settable = [b for b, made in zip(blocks, given, strict=True) if made is None or made.settable(b)]
         return [b for b in settable if edges_of(b) is not None]

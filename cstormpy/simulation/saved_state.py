@@ -170,7 +170,7 @@ def _remembers(kind: type) -> bool:
 
 def _memory(b: Any) -> dict[str, Any]:
     """Return what a block remembers besides its states."""
-    if _tells(type(b)):
+    if _tells(b.__class__):
         return b.memory()
     if not isinstance(b, Function) or b.userdata is None:  # without persistent=True
         return {}
@@ -182,7 +182,7 @@ def _memory(b: Any) -> dict[str, Any]:
 
 
 def _recall(b: Any, memory: dict[str, Any]) -> None:
-    if _tells(type(b)):
+    if _tells(b.__class__):
         b.recall(memory)
     elif isinstance(b, Function) and b.userdata is not None:
         b.userdata.clear()

@@ -78,6 +78,13 @@ def test_a_file_of_others_has_its_signals_by_name(tmp_path):
         back.signal("")
 
 
+def test_columns_of_one_name_are_refused(tmp_path):
+    """The last of them was taken, and the others were lost."""
+    (tmp_path / "log.csv").write_text("t,speed,speed,,\n0,1,2,,\n1,3,4,,\n")
+    with pytest.raises(cs.FileFormatError, match="two columns are called 'speed'; give each a name of its own"):
+        cs.load(tmp_path / "log.csv")
+
+
 def test_times_are_in_seconds_whatever_the_unit_in_their_name(tmp_path):
     """Times under "t [ms]" were read as seconds."""
     path = tmp_path / "log.csv"

@@ -371,7 +371,7 @@ class Run:
         for source in sources:
             if callable(source) and not isinstance(source, (Clock, Block)):
                 d.at(self.t, self.x)
-                with self._edges_followed():
+                with self._numbers_followed():
                     self._call("a scheduled function", source, self.t, simstate)
                 d.forget()
 
@@ -383,10 +383,14 @@ class Run:
             raise BlockError(f"{what} failed at t = {self.t:.9g}: {reason_of(error)}") from error
 
     @contextlib.contextmanager
-    def _edges_followed(self) -> Iterator[None]:
-        """Schedule the jumps of sources whose numbers are set within, as those of a PULSE, at their new times."""
+    def _numbers_followed(self) -> Iterator[None]:
+        """Schedule the jumps of sources whose numbers are set within, as those of a PULSE, at their new times.
+
+        Limits are refused of states that had none.
+        """
         before = [edges_of(source) for source in self._telling]
         yield
+        self.diagram.bounds.refuse_more(self.diagram.continuous)
         for source, told in zip(self._telling, before, strict=True):
             if edges_of(source) != told:
                 edges = Edges.of([source])
@@ -486,7 +490,7 @@ class Run:
         of_user = isinstance(block, Block)
         before = set(states) if of_user else set[Any]()
         try:
-            with self._edges_followed() if of_user else contextlib.nullcontext():
+            with self._numbers_followed() if of_user else contextlib.nullcontext():
                 handler(t, x, states, self.simstate)
                 if of_user:  # which may have set numbers, or what is none
                     check_numbers(self.diagram.bd.blocklist)
@@ -506,7 +510,7 @@ class Run:
         """Carry out what was asked from outside until now; True where that was anything."""
         if self.commands.empty():
             return False
-        with self._edges_followed():
+        with self._numbers_followed():
             for _ in range(self.commands.qsize()):  # what these post themselves is for after the next step
                 self._call("a posted function", self.commands.get())
             self._call("a posted function", check_numbers, self.diagram.bd.blocklist)

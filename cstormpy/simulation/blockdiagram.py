@@ -65,9 +65,12 @@ class WiredDiagram(BlockDiagram):
             setattr(self, kind, functools.partial(_missing, kind))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> WiredDiagram:
-        """Return a copy whose functions name its own blocks."""
+        """Return a copy whose functions name its own blocks, and which makes blocks of its own."""
         functions, blocks = FunctionCopies(self, memo), BlockCopies(self, memo)
         made: WiredDiagram = super().__deepcopy__(memo)
+        for kind, maker in self.__dict__.items():
+            if isinstance(maker, BlockMaker):
+                setattr(made, kind, made._maker(kind, maker.resolve))
         blocks.fill()
         functions.fill()
         return made

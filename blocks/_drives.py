@@ -200,6 +200,8 @@ class Changing(Driven):
     #: When a drive was entered last, and the state before.
     last_entered: tuple[float, Array | None] = (-np.inf, None)
     _changes = False
+    #: What was chosen between the last run and this one.
+    _between: int | None = None
 
     def _take_drives(self, among: DriveSet, drive: Any, select: bool, locking: Any) -> None:
         """Keep the drives, that which a run begins in, and how another one is chosen and joints are locked."""
@@ -248,6 +250,7 @@ class Changing(Driven):
     def _begin_drives(self, simstate: Any) -> None:
         """Begin a run in the first drive; let it look for where another one is chosen."""
         first = self.next_first_drive
+        self._between = self._wanted if self._changes and self._waiting else None
         self._first = self._wanted = first
         self._mode = float(first)
         self._waiting = 1.0 if self._drives.locked[first].any() else 0.0  # what moves stops at the start

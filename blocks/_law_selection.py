@@ -35,6 +35,7 @@ class LawSelection(bases.Ported):
         self._laws, self._by_signal = laws, by_signal
         self._first: int = laws.active
         self._request: int | None = None
+        self._between: int | None = None  # what was asked for between the last run and this one
         self._running = self._begins = self._located = False
         self._fresh = -math.inf  # until when an evaluation is known to be at a point of the run, not within a step
         self._asked = math.inf  # the point of the run at which a request from another thread takes effect
@@ -86,6 +87,7 @@ class LawSelection(bases.Ported):
     def start(self, simstate: Any) -> None:
         """Begin a run: with the law it was made with, or that was selected since."""
         super().start(simstate)
+        self._between = self._request if self._running else None
         if self._request is not None:
             self._first, self._request = self._request, None
         self._running = self._begins = True
@@ -235,8 +237,10 @@ class LawSelection(bases.Ported):
         return {"request": self.active_law if self._request is not None else "", **self._laws.memory()}
 
     def recall(self, memory: Mapping[str, Any]) -> None:
-        """Go on from what ``memory`` returned; to be called after ``start``."""
+        """Go on from what ``memory`` returned, or with the law asked for since the last run; after ``start``."""
         self._laws.recall(memory)
         self._begins = False
         self._request = self._laws.number(memory["request"]) if memory["request"] else None
+        if self._between is not None:
+            self._request = self._between
         self._fresh = math.inf if self._request is not None else -math.inf

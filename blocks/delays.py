@@ -253,7 +253,7 @@ class RateLimiter(_Follower, SampledBlock):
         :type clock: Clock
         :param rising: the greatest rate, positive, defaults to 1.0
         :type rising: float
-        :param falling: the least rate, negative; that of rising with another sign unless given
+        :param falling: the least rate, negative; unless given that of rising as the block is made, with another sign
         :type falling: float, optional
         :param x0: output of the tick before the first, as wide as the signal, defaults to 0.0
         :type x0: float or array_like

@@ -288,10 +288,12 @@ class HybridDynamics(Changing, ContinuousBlock):
         return {**found, "push": [float(link), *point.tolist(), *force.tolist()]}
 
     def recall(self, memory: Mapping[str, Any]) -> None:
-        """Go on from what ``memory`` returned, where that was anything."""
+        """Go on from what ``memory`` returned, where that was anything, or with the drive chosen since the last run."""
         if "drive" in memory:
             self._mode, self._waiting, wanted = memory["drive"]
             self._wanted = int(wanted)
+            if self._between is not None:
+                self._wanted, self._waiting = self._between, 1.0
         self._pushed = None
         if memory.get("push"):
             link, *numbers = memory["push"]

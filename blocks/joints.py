@@ -19,7 +19,6 @@ from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.blocks._stops import Stops, each_joint
 from cstormpy.dynamics.loads import wrap
 from cstormpy.errors import InvalidValue
-from cstormpy.graph.arrays import as_numbers
 from cstormpy.mechanism import Mechanism, as_mechanism
 from cstormpy.signals.limits import SHARES, beside
 from cstormpy.trajectory.checks import finite_array
@@ -110,7 +109,7 @@ class AngleWrap(bases.Ported, FunctionBlock):
         """Return the positions, and the turn of each: infinite for what is not wrapped."""
         width = self._width
         if width is None:
-            width = as_numbers(0.0 if u[0] is None else u[0], ports.port_label(self, 0)).size
+            width = np.size(ports.signal(self, 0, u[0]))
         q = ports.vector(self, 0, u[0], width, self._names)
         if self._chosen is None:
             return q, np.full(width, 2.0 * math.pi)

@@ -123,7 +123,7 @@ class Counter(Thresholded, FunctionBlock):
         :type threshold: float
         :param direction: which of its edges count, one of: 'rising' [default], 'falling', 'both'
         :type direction: str
-        :param first: what it begins with, defaults to 0
+        :param first: what it begins with, less than modulo, defaults to 0
         :type first: int
         :param modulo: where it begins with zero again; never unless given
         :type modulo: int, optional
@@ -131,8 +131,8 @@ class Counter(Thresholded, FunctionBlock):
         :type blockargs: dict
         """
         border, which = real_number(threshold, "threshold"), one_of(direction, "direction", _DIRECTIONS)
-        begin = whole_number(first, "first", 0, 10**9)
         period = None if modulo is None else whole_number(modulo, "modulo", 2, 10**9)
+        begin = whole_number(first, "first", 0, 10**9 if period is None else period - 1)
         super().__init__(**ports.options(type(self), blockargs))
         self.threshold, self._direction, self._first, self._period = border, which, begin, period
         self._count = float(begin)

@@ -509,6 +509,21 @@ def test_a_run_continued_within_a_blend_equals_one_run():
     assert rest.x[-1] == pytest.approx(whole.x[-1], abs=1e-7)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_law_that_is_selected_before_a_run_goes_on_is_that_of_the_rest(engine):
+    """The state that was gone on from brought the old one back, without a word."""
+    sim = cs.Simulation(engine=engine, graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    _, controller = wired(bd, {"laws": steady(-4.0, 4.0), "blend": 0.1})
+    whole = run(sim, bd, T=1.0, at={0.5: lambda: controller.select("l1")})
+    half = run(sim, bd, T=0.5)
+    controller.select("l1")
+    rest = run(sim, bd, T=0.5, start=half.state)
+    assert rest.x[-1] == pytest.approx(whole.x[-1], abs=1e-7)
+    again = run(sim, bd, T=0.5, start=half.state)  # nobody has asked since
+    assert controller.active_law == "l0" and np.abs(again.x[-1] - rest.x[-1]).max() > 0.1
+
+
 def test_wiring_by_name():
     _, bd = plain()
     controller = Controller(MECH, steady(1.0, 2.0), select=True, bd=bd)

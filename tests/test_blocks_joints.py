@@ -185,6 +185,16 @@ def test_a_number_stays_a_number():
     assert y.shape == (1,) and y is not q
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_truth_is_wrapped_as_the_number_that_it_is_to_all_blocks(engine):
+    sim = cs.Simulation(engine=engine, graphics=False)
+    bd = sim.blockdiagram()
+    wrapped = bd.ANGLEWRAP(name="wrapped")
+    bd.connect(bd.CONSTANT(True), wrapped)
+    bd.connect(wrapped, bd.INTEGRATOR())
+    assert np.all(sim.run(bd, T=0.1, watch=["wrapped"]).signal("wrapped") == 1.0)
+
+
 @pytest.mark.parametrize("make", [plain, ours])
 def test_a_run_lands_on_the_jump_of_a_wrapped_angle(make):
     """The integral of a wrapped ramp is exact only if no step reaches over a jump: at pi/3 and pi, of slope 3."""

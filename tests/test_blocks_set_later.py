@@ -60,6 +60,49 @@ def test_what_is_set_later_is_refused_as_where_the_block_is_made(kind, given, la
         assert f"{kind} 'it': " in out.message and says in out.message
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "later", "says"),
+    [
+        (
+            "STATESPACE",
+            (-1.0, 1.0, 1.0),
+            {"D": [[3.0]]},
+            "'D' set later makes an output that depends at once on the input",
+        ),
+        ("LTI_SS", (-1.0, 1.0, 1.0), {"D": [[3.0]]}, "'D' set later makes an output that depends at once on the input"),
+        (
+            "STATESPACE",
+            (-1.0, 1.0, 1.0),
+            {"A": -np.eye(2), "B": np.ones((2, 1)), "C": np.ones((1, 2))},
+            "'A', 'B', 'C' set later makes another number of ports or states; make another block, bd.STATESPACE(A=…, ",
+        ),
+        ("SUM", ("++",), {"signs": "+-+"}, "'signs' set later makes another number of ports or states"),
+    ],
+)
+def test_what_would_make_a_block_of_another_form_is_refused(kind, given, later, says):
+    """NumPy told of its operands, or that an input that is wired has no value."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    block = getattr(bd, kind)(*given, name="it")
+    bd.connect(bd.CONSTANT(2.0), *(block[port] for port in range(block.nin)))
+    bd.connect(block, bd.NULL())
+    for name, value in later.items():
+        setattr(block, name, value)
+    with pytest.raises(CstormError, match=re.escape(f"block 'it' ({kind}): {says}")):
+        sim.run(bd, T=0.1)
+
+
+def test_a_feedthrough_may_be_set_to_nothing():
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+    it = bd.STATESPACE(-1.0, 1.0, 1.0, 3.0, name="it")
+    bd.connect(bd.CONSTANT(2.0), it)
+    bd.connect(it, bd.NULL())
+    it.D = [[0.0]]
+    out = sim.run(bd, T=0.5, watch=["it"], rtol=1e-9)
+    assert out.signal("it")[-1] == pytest.approx(2.0 * (1.0 - math.exp(-0.5)), rel=1e-6)
+
+
 def test_what_is_set_later_is_taken_as_where_the_block_is_made():
     """Limits may pass one another on their way, lists are arrays, and a deviation takes the place of a power."""
     sim = cs.Simulation(graphics=False, progress=False)

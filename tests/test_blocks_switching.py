@@ -247,6 +247,7 @@ def test_a_run_goes_on_where_it_stood():
         (lambda bd: bd.MULTISWITCH(1), InvalidValue, "n: expected at least 2"),
         (lambda bd: bd.EDGE(0.1), InvalidType, r"clock: expected a clock, as bd.clock\(100, 'Hz'\)"),
         (lambda bd: bd.COUNTER(modulo=1), InvalidValue, "modulo: expected at least 2"),
+        (lambda bd: bd.COUNTER(first=4, modulo=4), InvalidValue, "first: expected at most 3, got 4"),
         (lambda bd: bd.SAMPLEHOLD(x0=[math.inf]), NonFinite, "x0"),
     ],
 )  # fmt: skip

@@ -375,3 +375,26 @@ def test_laws_that_name_a_block_see_its_numbers_as_they_are(kind):
         slopes.append((of[1] - of[0])[:1] / 0.02)
     assert_close(ends[1], ends[0], 1e-8)
     assert_close(slopes, [slopes[1]] * 4, 1e-5)
+
+
+def test_a_stop_whose_condition_is_changed_within_a_run_to_one_that_python_must_be_asked():
+    """Its detector looked at where the one before had stood among the compiled signals."""
+    limits = {"far": 0.8}
+
+    def beyond(x):
+        try:
+            return x - limits["far"]
+        except KeyError:
+            return 1.0
+
+    for engine in ("interpreted", "compiled"):
+        sim = simulation(engine)
+        bd = sim.blockdiagram()
+        ramp, stop = bd.INTEGRATOR(name="ramp"), bd.STOP(lambda x: x - 5.0, name="stop")
+        relay = bd.RELAY(name="relay", switch_on=0.3)
+        bd.connect(bd.CONSTANT(1.0), ramp)
+        bd.connect(ramp, stop, relay)
+        bd.connect(relay, bd.NULL())
+        out = sim.run(bd, T=2.0, at={0.5: functools.partial(setattr, stop, "stopfunc", beyond)})
+        assert (out.status, [name for _, name in out.events]) == ("stopped", ["relay", "stop"])
+        assert out.t[-1] == pytest.approx(0.8, abs=1e-9)

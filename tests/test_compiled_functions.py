@@ -390,3 +390,21 @@ def test_where_there_is_no_derivative_the_state_or_the_block_is_named(func, erro
     bd.connect(fn, x)
     with pytest.raises(error, match=says):
         sim.linearize(bd)
+
+
+def test_a_function_that_names_what_is_not_there_yet_is_compiled():
+    """Looking for what numba does not take ended the run: "Cell is empty"."""
+    sim = simulation("compiled")
+
+    def stairs(u):
+        count = 0.0
+        while count < u:
+            count += 1.0
+            if count > 1e6:
+                count = later(count)
+        return count
+
+    out = sim.run(behind_a_state(sim, function_of(stairs)), T=1.0)
+    assert out.x[-1, 0] == pytest.approx(2.0, abs=1e-3)  # by 1 up to 1, then by 2; no step ends there
+    if not len(out.t):
+        later = None

@@ -475,3 +475,23 @@ def test_an_output_of_another_kind_is_told_without_another_remedy():
     with pytest.raises(CstormError, match="must return a list of 1 value") as caught:
         sim.run(bd, T=0.1)
     assert "feedthrough" not in str(caught.value)
+
+
+@pytest.mark.parametrize("memory", [5, lambda self, k: k], ids=["number", "method of another kind"])
+def test_a_block_of_ones_own_may_call_something_memory(memory):
+    """It was called at the end of the run, whose result was lost."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = sim.blockdiagram()
+
+    class Average(FunctionBlock):
+        nin, nout = 1, 1
+
+        def output(self, t, u, x):
+            return [0.5 * u[0]]
+
+    Average.memory = memory
+    average = Average(bd=bd, name="average")
+    bd.connect(bd.CONSTANT(2.0), average)
+    bd.connect(average, bd.INTEGRATOR(name="sum"))
+    out = sim.run(bd, T=1.0)
+    assert out.x[-1, 0] == pytest.approx(1.0) and sim.run(bd, T=1.0, start=out).x[-1, 0] == pytest.approx(2.0)

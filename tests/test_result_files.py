@@ -54,6 +54,19 @@ def test_the_name_of_a_block_means_the_same_in_a_file(sim, suffix, tmp_path):
             np.testing.assert_array_equal(back.signal(name), out.signal(name), strict=True)
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".mat"])
+def test_a_state_that_is_called_as_the_times_are_stands_beside_them(sim, suffix, tmp_path):
+    """It took their place in the file."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(2.0), bd.INTEGRATOR(x0=1.0, snames=["t"], name="count"))
+    out = sim.run(bd, T=0.5)
+    out.save(tmp_path / f"run{suffix}")
+    saved = cs.load(tmp_path / f"run{suffix}")
+    np.testing.assert_array_equal(saved.t, out.t)
+    assert out.xnames == ["count:t"]
+    np.testing.assert_allclose(saved.signal("count:t"), 1.0 + 2.0 * out.t, rtol=1e-12)
+
+
 def test_a_file_of_others_has_its_signals_by_name(tmp_path):
     (tmp_path / "run.csv").write_text("time,arm.tau,w[1],w[0],leg.q,leg.qd\n0,1,2,3,4,5\n")
     back = read(tmp_path / "run.csv")
@@ -63,6 +76,13 @@ def test_a_file_of_others_has_its_signals_by_name(tmp_path):
         back.signal("leg")
     with pytest.raises(cs.UnknownName, match="'' does not exist"):
         back.signal("")
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    """The last of them was taken, and the others were lost."""
+    (tmp_path / "log.csv").write_text("t,speed,speed,,\n0,1,2,,\n1,3,4,,\n")
+    with pytest.raises(cs.FileFormatError, match="two columns are called 'speed'; give each a name of its own"):
+        cs.load(tmp_path / "log.csv")
 
 
 def test_times_are_in_seconds_whatever_the_unit_in_their_name(tmp_path):

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from bdsim.blocks.continuous import Integrator
 
 import cstormpy as cs
 from cstormpy.errors import InvalidValue, NonFinite
@@ -264,3 +265,38 @@ def test_on_a_plain_bdsim_its_own_limits_hold():
     bd.connect(of_time(bd, cosine), state)
     bd.compile()
     assert plain.run(bd, T=4.0, max_step=0.05).x[-1, 0] > 0.49
+
+
+class Leaky(Integrator):
+    """A leak beside what bdsim's own does."""
+
+    def deriv(self, t, u, x):
+        return self.gain * np.ravel(u[0]) - x
+
+
+def test_an_integrator_with_a_rate_of_its_own_keeps_its_limits_itself(sim):
+    """The interpreted engine left the leak out, the compiled one located the limit by a rate without it."""
+    bd = sim.blockdiagram()
+    leaky = Leaky(x0=0.0, max=0.5, bd=bd, name="leaky")
+    bd.connect(bd.CONSTANT(0.4), leaky)
+    bd.connect(leaky, bd.NULL())
+    out = sim.run(bd, T=2.0, rtol=1e-9, atol=1e-12)
+    assert out.x[-1, 0] == pytest.approx(0.4 * (1.0 - math.exp(-2.0)), abs=1e-8) and not out.events
+
+
+@pytest.mark.parametrize("limits", [{}, {"max": [0.5, math.inf]}])
+def test_limits_set_in_a_run_of_a_state_that_had_none_are_refused(sim, limits):
+    """They were heeded at the ends of steps by one engine, and by the other not at all."""
+    bd = sim.blockdiagram()
+    state = bd.INTEGRATOR(x0=[0.0, 0.0], name="I", **limits)
+    bd.connect(bd.CONSTANT([1.0, 1.0]), state)
+    out = sim.run(bd, T=2.0, at={1.0: lambda: setattr(state, "max", np.array([0.8, 1.2]))})
+    assert out.status == "failed" and out.t[-1] <= 1.0
+    assert f"block 'I': min and max are set in a run for state {len(limits)}, which had neither" in out.message
+    assert sim.run(bd, T=2.0).x[-1] == pytest.approx([0.8, 1.2])
+
+
+def test_limits_that_a_state_has_may_be_set_in_a_run(sim):
+    bd = limited(sim, lambda t: 1.0, max=0.5)
+    out = sim.run(bd, T=2.0, at={1.0: lambda: setattr(bd["I"], "max", 0.8)})
+    assert out.x[-1, 0] == pytest.approx(0.8) and [t for t, _ in out.events] == pytest.approx([0.5, 1.3])

@@ -301,3 +301,33 @@ def test_margins_are_those_of_the_period_of_a_subsystem_s_clock():
         found.append([*margins.gain[0], margins.phase[0], margins.distance[0]])
     np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
     assert np.degrees(found[0][2]) == pytest.approx(60.86, abs=0.01)
+
+
+@pytest.mark.parametrize("how", ["at", "post", "event"])
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_sources_whose_times_are_set_in_a_run_are_hit_exactly_from_then_on(engine, how):
+    """Their jumps stayed declared where they had been, and short pulses between the steps were missed."""
+    sim = cs.Simulation(engine=engine, live=False)
+    bd = sim.blockdiagram()
+    pulse, step = bd.PULSE(period=1.0, width=0.01, name="pulse"), bd.STEP(T=1.5, name="step")
+    wave = bd.WAVEFORM("square", freq=1.0, name="wave")
+    for source in (pulse, step, wave):
+        bd.connect(source, bd.INTEGRATOR(name=f"of {source.name}"))
+
+    def change(*_):
+        pulse.period, step.T, wave.freq = 0.7, 2.2226, 1.9
+
+    options = {}
+    if how == "at":
+        options["at"] = {0.5: change}
+    elif how == "post":
+        options["at"] = {0.5: lambda: sim.post(change)}
+    else:
+        late = bd.SUM("+-")
+        bd.connect(bd.TIME(), late[0])
+        bd.connect(bd.CONSTANT(0.5), late[1])
+        bd.connect(late, bd.EVENT("+", change))
+    out = sim.run(bd, T=8.0, **options)
+    pulses = 0.01 + 0.007 * sum(0.7 * k < 8.0 for k in range(1, 20))
+    waves = 0.5 + square_integral(8.0, 1.9, 0.0, 0.5) - square_integral(0.5, 1.9, 0.0, 0.5)
+    assert out.x[-1].tolist() == pytest.approx([pulses, 8.0 - 2.2226, waves], abs=1e-9)

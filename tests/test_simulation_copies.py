@@ -323,3 +323,15 @@ def test_a_block_that_says_how_it_is_copied_is_not_asked_how_it_is_pickled():
     copied = copy.deepcopy(bd)
     assert copied.blocknames["careful"].is_copy and copied.blocknames["careful"] is not careful
     np.testing.assert_array_equal(sim.run(copied, T=1.0).x, sim.run(bd, T=1.0).x)
+
+
+def test_a_copy_of_a_diagram_makes_blocks_of_its_own():
+    """bd.GAIN of the copy made one in the diagram that had been copied, which then had an open input."""
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(1.0, name="one"), bd.INTEGRATOR(name="sum"))
+    other = copy.deepcopy(bd)
+    other.connect(other["one"], gain := other.GAIN(2.0, name="gain"))
+    other.connect(gain, other.INTEGRATOR(name="twice"))
+    assert sim.run(other, T=1.0).x[-1] == pytest.approx([1.0, 2.0])
+    assert sim.run(bd, T=1.0).x[-1] == pytest.approx([1.0]) and sorted(bd.blocknames) == ["one", "sum"]

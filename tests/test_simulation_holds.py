@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from bdsim.components import SampledBlock
 from scipy.signal import dlsim
 
 import cstormpy as cs
+from cstormpy.errors import FileFormatError
 
 T = 0.1
 
@@ -166,3 +168,33 @@ def test_what_a_tick_brings_is_computed_only_where_its_clock_ticks(monkeypatch):
         after = form.out[first : first + before.size]
         assert np.array_equal(after, before) == (ticks == 0.0)
     assert " br i1 " in program.text[program.text.index("@rate") :]
+
+
+@pytest.mark.parametrize("values", [("low", "high"), (1j, 2j), ({"q": 0.0}, {"q": 1.0})], ids=str)
+def test_what_is_held_may_be_no_number(values, tmp_path):
+    """The end of the run tried to make floats of it, and its whole result was lost."""
+
+    class Named(SampledBlock):
+        nin, nout = 1, 1
+
+        def __init__(self, clock, **blockargs):
+            super().__init__(clock, x0=np.zeros(1), feedthrough=True, **blockargs)
+
+        def output(self, t, u, x):
+            return [values[u[0] > 0.5]]
+
+        def next(self, t, u, x):
+            return x
+
+    sim = cs.Simulation(engine="interpreted", live=False)
+    bd = sim.blockdiagram()
+    named = Named(bd.clock(T), bd=bd, name="named")
+    bd.connect(bd.TIME(), named)
+    bd.connect(named, bd.NULL())
+    bd.connect(bd.CONSTANT(1.0), bd.INTEGRATOR())
+    out = sim.run(bd, T=0.75, watch=["named"])
+    assert (out.status, out.signal("named")[0], out.signal("named")[-1]) == ("finished", *values)
+    again = sim.run(bd, T=0.02, start=out, watch=["named"])
+    assert again.signal("named")[0] == values[1]
+    with pytest.raises(FileFormatError, match="what block 'named' holds is no number, and cannot be written"):
+        out.state.save(tmp_path / "state.json")

@@ -19,6 +19,7 @@ from processes import ROOT, in_a_process
 import cstormpy as cs
 from cstormpy import reporting
 from cstormpy.optimal import solving
+from cstormpy.simulation import simulation
 
 
 @pytest.fixture
@@ -287,6 +288,23 @@ def test_a_simulation_is_copied_with_what_it_was_told(copied):
     other = again.blockdiagram()
     ramp(other)
     assert copied(sim).run(other, 1.0).x[-1] == first.x[-1]
+
+
+def test_a_copy_of_a_simulation_opens_no_window(monkeypatch):
+    """Each copy, also in the processes of a pool, opened one at once, as the simulation itself is to do."""
+    opened = []
+
+    class Window:
+        def __init__(self, title):
+            opened.append(title)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(simulation, "LiveFeed", Window)
+    sim = cs.Simulation(live=True, graphics=False, progress=False)
+    copies = [copy.deepcopy(sim), pickle.loads(pickle.dumps(sim))]
+    assert opened == ["cstormpy"] and all(each.live is True for each in copies)
 
 
 def test_an_object_that_holds_a_simulation_and_a_diagram_is_copied(sim):

@@ -367,6 +367,24 @@ def test_commands_posted_from_another_thread(sim):
     assert out.x[-1, 0] == pytest.approx(switched - (1.0 - switched), abs=1e-12)
 
 
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_posted_function_that_posts_itself_is_called_after_each_step(engine):
+    """It was called for ever where the run stood."""
+    sim = cs.Simulation(engine=engine, live=False)
+    bd = sim.blockdiagram()
+    oscillator(bd)
+    times = []
+
+    def note():
+        times.append(len(times))
+        assert len(times) < 1000
+        sim.post(note)
+
+    sim.post(note)
+    out = sim.run(bd, 1.0)
+    assert out.status == "finished" and len(times) == out.stats.steps + 1
+
+
 def test_observer_sees_every_accepted_step(sim):
     bd = sim.blockdiagram()
     oscillator(bd)

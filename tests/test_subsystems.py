@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from bdsim.components import FunctionBlock
 from closeness import assert_close
 
 import cstormpy as cs
@@ -186,3 +187,32 @@ def test_a_scope_of_a_subsystem_calls_coordinates_by_their_joints(engine):
     assert doubled.labels == ["robot[2][0]", "robot[2][1]"] and doubled.unit == ""
     for pane, name in ((q, "robot/plant.q"), (qd, "robot/plant.qd"), (seen, "robot/plant.q")):
         np.testing.assert_array_equal(pane.y, out.signal(name))
+
+
+def test_a_diagram_that_did_not_compile_at_first_has_its_names(sim):
+    """bdsim had put the blocks of the subsystem in its place, whose name was gone, and forgotten those of all."""
+
+    class Strict(FunctionBlock):
+        nin, nout = 1, 1
+        limit = -1.0
+
+        def check(self):
+            super().check()
+            assert self.limit > 0.0, "limit must be positive"
+
+        def output(self, t, u, x):
+            return [min(u[0], self.limit)]
+
+    inner, bd = sim.blockdiagram("inner"), sim.blockdiagram()
+    enters, double, leaves = inner.INPORT(1), inner.GAIN(2.0, name="double"), inner.OUTPORT(1)
+    inner.connect(enters, double)
+    inner.connect(double, leaves)
+    strict, part = Strict(bd=bd, name="strict"), bd.SUBSYSTEM(inner, name="part")
+    bd.connect(bd.TIME(), strict)
+    bd.connect(strict, part)
+    bd.connect(part, bd.NULL())
+    with pytest.raises(cs.BlockError, match=r"block 'strict'.*limit must be positive"):
+        sim.run(bd, T=1.0)
+    bd["strict"].limit = 0.5
+    out = sim.run(bd, T=1.0, watch=["part", "part/double"])
+    assert out.ynames == ["part[0]", "part/double[0]"] and out.y[-1].tolist() == [1.0, 1.0]

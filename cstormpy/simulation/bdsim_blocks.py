@@ -62,7 +62,7 @@ def output_of(block: Any) -> Callable[..., Any]:
     if type(block).output is Function.output:
         return _FunctionOutputs(block)
     method, kind = method_of(block, "output"), block.__class__
-    if _is_of_user(kind):
+    if is_users_class(kind):
         method = functools.partial(_outputs_as_arrays, method)
     if sees_states_alone(block):
         return functools.partial(_outputs_of_states, method)
@@ -75,7 +75,7 @@ def sees_states_alone(block: Any) -> bool:
     Where it is computed, they may be of another time.
     """
     kind: Any = type(block)
-    return bool(_is_of_user(kind) and block.hasstate and not block._feedthrough)
+    return bool(is_users_class(kind) and block.hasstate and not block._feedthrough)
 
 
 def _outputs_of_states(method: Callable[..., Any], t: float, u: list[Any], x: Any) -> Any:
@@ -147,13 +147,13 @@ def method_of(block: Any, name: str) -> Callable[..., Any]:
     """
     method: Callable[..., Any] = getattr(block, name)
     kind: Any = type(block)
-    if not (is_of(kind, Function) or _is_of_user(kind)):
+    if not (is_of(kind, Function) or is_users_class(kind)):
         return method
     return lambda t, u, x: method(t, [_as_copy(v) for v in u], _as_copy(x))
 
 
 @functools.lru_cache(maxsize=512)
-def _is_of_user(kind: Any) -> bool:
+def is_users_class(kind: Any) -> bool:
     """Tell whether a class of blocks is one of the user's."""
     return kind.__module__.partition(".")[0] not in ("bdsim", "cstormpy")
 

@@ -47,7 +47,7 @@ class BlockMaker:
 
     def __init__(self, kind: str, make: Callable[..., Any], resolve: Callable[[str], Any]) -> None:
         self.__name__ = self.__qualname__ = kind
-        self._make, self._resolve = make, resolve
+        self._make, self.resolve = make, resolve
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Make a block."""
@@ -64,7 +64,7 @@ class BlockMaker:
     @property
     def made(self) -> Any:
         """The class of the blocks."""
-        return self._resolve(self.__name__)
+        return self.resolve(self.__name__)
 
     @property
     def __signature__(self) -> inspect.Signature:

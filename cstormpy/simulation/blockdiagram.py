@@ -36,7 +36,7 @@ from cstormpy.simulation.copies import BlockCopies, FunctionCopies
 from cstormpy.simulation.given_arguments import GivenArguments, make_block
 from cstormpy.simulation.recording import named_blocks
 from cstormpy.simulation.simulink_names import TOOLBOX, here
-from cstormpy.simulation.wiring import compile_anew, describe, raise_block_failed, written
+from cstormpy.simulation.wiring import compile_anew, describe, raise_block_failed, sliced, written
 
 #: What bdsim gives a diagram when it compiles it.
 _COMPILED = frozenset({"statenames", "dstatenames", "plan", "nwires", "nblocks"})
@@ -65,9 +65,12 @@ class WiredDiagram(BlockDiagram):
             setattr(self, kind, functools.partial(_missing, kind))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> WiredDiagram:
-        """Return a copy whose functions name its own blocks."""
+        """Return a copy whose functions name its own blocks, and which makes blocks of its own."""
         functions, blocks = FunctionCopies(self, memo), BlockCopies(self, memo)
         made: WiredDiagram = super().__deepcopy__(memo)
+        for kind, maker in self.__dict__.items():
+            if isinstance(maker, BlockMaker):
+                setattr(made, kind, made._maker(kind, maker.resolve))
         blocks.fill()
         functions.fill()
         return made
@@ -163,7 +166,7 @@ class WiredDiagram(BlockDiagram):
             Its period in "s" or "ms", or its rate in "Hz".
         unit : str, optional
         offset : float, optional
-            Time of its first tick [s].
+            Time of its first tick [s]; one before 0 is done at 0.
         name : str, optional
         """
         positive(arg, "clock")
@@ -284,8 +287,7 @@ def _numbers(given: Any, count: int, side: str) -> list[int]:
     if isinstance(given, Block):
         return list(range(count))
     if isinstance(given.port, slice):
-        start, stop, step = given.port.start or 0, given.port.stop, given.port.step or 1
-        numbers = list(range(start, count if stop is None else stop, step))
+        numbers = sliced(given.port, count)
     else:
         try:
             numbers = [operator.index(given.port)]

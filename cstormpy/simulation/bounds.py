@@ -24,8 +24,10 @@ from cstormpy.simulation.bdsim_blocks import is_of
 
 
 def is_bounded(block: Any) -> bool:
-    """Tell whether a block's states have bounds."""
-    return is_of(block.__class__, Integrator) and (block.min is not None or block.max is not None)
+    """Tell whether a block's states have bounds that the runner keeps: a `deriv` of its own is to keep them itself."""
+    kind = block.__class__
+    own = not is_of(kind, Integrator) or kind.deriv is not Integrator.deriv
+    return not own and (block.min is not None or block.max is not None)
 
 
 def bounds_of(block: Any) -> tuple[Array, Array]:
@@ -168,6 +170,17 @@ class Bounds:
         for bound in self.all:
             bound._simstate = simstate
             simstate.crossing_detectors.append((bound, bound.block))
+
+    def refuse_more(self, continuous: list[tuple[Any, slice]]) -> None:
+        """Refuse bounds of states that had none where the run began: nobody locates where these reach them."""
+        known = {(id(bound.block), bound.entry) for bound in self.all}
+        for b, _ in continuous:
+            for k, (least, most) in enumerate(bounded_states(b) if is_bounded(b) else ()):
+                if (least or most) and (id(b), k) not in known:
+                    raise InvalidValue(
+                        f"block {str(b.name)!r}: min and max are set in a run for state {k}, which had neither where "
+                        "it began; begin with wide ones, as max=1e9, or set them before the run"
+                    )
 
     def hold(self, x: Array) -> None:
         """Decide which states are held, from the signals that stand there."""

@@ -24,6 +24,9 @@ _PRINTING = ("PID", "LTI_SISO", "LTI_SISO_S")
 #: What an attribute is that a block keeps of an argument.
 _PLAIN = (int, float, str, list, tuple, np.ndarray, np.generic)
 
+#: Numbers of the ports and states of a block, which a diagram is wired for.
+_COUNTS = ("nin", "nout", "nstates", "ndstates")
+
 
 def make_block(
     kind: str, made: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], bd: Any = None
@@ -103,6 +106,9 @@ class GivenArguments:
             for name, given in bound.arguments.items()
             if isinstance(own.get(name), _PLAIN) and (given is None or given is own[name] or _equal(given, own[name]))
         }
+        if shipped and not isinstance(block, GraphicsBlock):  # which sets some of its own
+            nothing = [name for name, given in bound.arguments.items() if given is None]
+            self.kept |= {name: None for name in nothing if name in own and own[name] is None}
         #: Of them those that the block has made an array of, as a weight of its diagonal.
         self._arrays = {
             name: own[name]
@@ -160,16 +166,31 @@ class GivenArguments:
             changed = {name: value for name, value in changed.items() if not _is_other(again[name], self.kept[name])}
         if changed:
             try:
-                made = vars(self._made(type(block), changed))
+                other = self._made(type(block), changed)
             except CstormError as error:
                 if not self._is_of_say(type(block), changed):
                     return
                 error.args = (f"{self._kind} {str(block.name)!r}: {str(error).removeprefix(f'{self._kind}: ')}",)
                 raise
+            self._refuse_another_form(block, other, changed)
+            made = vars(other)
             # another one, as the copies of the block share this
             self._bound = inspect.BoundArguments(self._bound.signature, self._bound.arguments | changed)
             own.update({name: made[name] for name in changed})
         self.kept = {name: own[name] for name in self.kept}
+
+    def _refuse_another_form(self, block: Any, other: Any, names: Iterable[str]) -> None:
+        """Refuse numbers of which a block is made that would be wired, or evaluated, in another way."""
+        how = ""
+        if any(getattr(other, count) != getattr(block, count) for count in _COUNTS):
+            how = "another number of ports or states"
+        elif vars(other).get("_feedthrough") and not vars(block).get("_feedthrough"):
+            how = "an output that depends at once on the input"
+        if how:
+            raise InvalidValue(
+                f"block {str(block.name)!r} ({self._kind}): {', '.join(map(repr, names))} set later makes {how}; make "
+                f"another block, bd.{self._kind}({', '.join(f'{name}=…' for name in names)})"
+            )
 
     def _made(self, kind: Any, changed: dict[str, Any]) -> Any:
         """Return a block in no diagram, made of other numbers."""

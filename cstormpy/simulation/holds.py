@@ -8,6 +8,7 @@ is held until the next one. Before the first tick it is what it was at the start
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -63,8 +64,9 @@ class Hold:
         self.values = values
 
     def saved(self) -> list[Any]:
-        """Return the values as numbers and lists."""
-        return [np.asarray(v, dtype=float).tolist() for v in self.values or []]
+        """Return the values as numbers and lists; copies of what is none, as a text or a pose."""
+        found = [(v, real_numbers(v)) for v in self.values or []]
+        return [copy.deepcopy(v) if numbers is None else numbers.tolist() for v, numbers in found]
 
     def restore(self, values: list[Any], what: str) -> None:
         """Hold values that were saved."""
@@ -73,8 +75,20 @@ class Hold:
                 f"{what}: block {self.block.name!r} has {self.block.nout} outputs, the saved state holds "
                 f"{len(values)}; was it saved from another diagram?"
             )
-        self.values = [np.array(v, dtype=float) if isinstance(v, list) else float(v) for v in values]
+        found = [(v, real_numbers(v)) for v in values]
+        self.values = [copy.deepcopy(v) if n is None else n if n.ndim else float(n) for v, n in found]
         self.live = False
+
+
+def real_numbers(value: Any) -> Array | None:
+    """Return a signal as floats; None for one that is no real numbers."""
+    if not isinstance(value, (bool, int, float, np.generic, np.ndarray, list, tuple)):
+        return None
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of unequal length
+        return None
+    return array.astype(float) if array.dtype.kind in "biuf" else None
 
 
 def holds_of(bd: Any) -> dict[Any, Hold]:

@@ -12,6 +12,9 @@ import numpy as np
 from cstormpy.arrays import Array, as_floats, refuse_non_finite
 from cstormpy.errors import InvalidValue, ShapeError, UnknownName, unknown_name
 
+#: What the times of a run are called, in its result and its files.
+_TIMES = "t"
+
 
 def state_places(bd: Any, name: Any, what: str) -> list[int]:
     """Return where the states of a name, one state's or a block's, stand in the state vector."""
@@ -89,7 +92,7 @@ def sampled_names(block: Any) -> list[str]:
 
 
 def distinct_names(named: Iterable[tuple[Any, Sequence[str]]]) -> list[str]:
-    """Return the names of the states of some blocks; such as several states have stand behind that of their block.
+    """Return the names of the states of some blocks; such as several have, or times, stand behind that of their block.
 
     Examples
     --------
@@ -100,7 +103,7 @@ def distinct_names(named: Iterable[tuple[Any, Sequence[str]]]) -> list[str]:
     """
     pairs = [(b, name) for b, names in named for name in names]
     often = Counter(name for _, name in pairs)
-    return [name if often[name] == 1 else f"{b.name}:{name}" for b, name in pairs]
+    return [name if often[name] == 1 and name != _TIMES else f"{b.name}:{name}" for b, name in pairs]
 
 
 def held_names(block: Any, count: int) -> list[str]:

@@ -24,7 +24,7 @@ from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import SAME_TIME
 from cstormpy.simulation.steppers import Stepper
-from cstormpy.simulation.wiring import port_numbers
+from cstormpy.simulation.wiring import sliced
 
 _NAME = re.compile(r"(?P<block>[^\[\]]+?)(\[(?P<port>\d+)\]|\.(?P<name>[^.\[\]]+))?$")
 
@@ -121,14 +121,27 @@ def _find(bd: Any, item: Any, what: str) -> list[Signal]:
         return _by_name(bd, item, what)
     if not isinstance(item, (Block, Plug)):
         raise InvalidType(f"{what}: expected blocks, their ports or names such as 'plant[0]', got {shown(item)}")
+    refuse_input(item, what)
     block = _there(bd, item.block if isinstance(item, Plug) else item, what)
     ports: Iterable[int] = range(block.nout)
     if isinstance(item, Plug):
-        ports = port_numbers(item)
+        given = sliced(item.port, block.nout) if isinstance(item.port, slice) else [item.port or 0]
+        ports = [p + block.nout if -block.nout <= p < 0 else p for p in given]
     for p in ports:
         if not 0 <= p < block.nout:
             raise UnknownName(f"{what}: block {_outside(block)[0]!r} has {block.nout} outputs, there is no output {p}")
     return [Signal(block, p) for p in ports]
+
+
+def refuse_input(item: Any, what: str) -> None:
+    """Refuse an input port where an output is meant; say what is wired to it."""
+    if getattr(item, "side", "") == "input":
+        ends = [(wire.end.block, wire.end.port, wire.start) for wire in getattr(item.block._bd, "wirelist", ())]
+        sources = [start for block, port, start in ends if block is item.block and port == item.port]
+        wired = "".join(f", {signal_name(start.block, start.port or 0)!r}" for start in sources)
+        raise UnknownName(
+            f"{what}: {item.block.name}.{item.name} is an input; name the output that is wired to it{wired}"
+        )
 
 
 def _there(bd: Any, block: Any, what: str) -> Any:

@@ -17,7 +17,7 @@ from cstormpy import report
 from cstormpy.arrays import Array
 from cstormpy.errors import UnknownAttribute, UnknownName, unknown_name
 from cstormpy.file_writer import write_bytes, write_text
-from cstormpy.simulation.recording import port_suffix
+from cstormpy.simulation.recording import port_suffix, refuse_input
 from cstormpy.simulation.result_files import columns_of, owner
 from cstormpy.simulation.run_data import Recorded, RunData, read, signal_name
 
@@ -284,6 +284,7 @@ class Result(RunData, BDStruct):
 
     def _name_of(self, given: Block | Plug) -> str:
         """Return how a block or port is called in this run: inside of a subsystem, it stands after its name."""
+        refuse_input(given, "signal")
         block = given.block if isinstance(given, Plug) else given
         found = self.data.get(".paths", {}).get(getattr(block, "_identity", None), [str(block.name)])
         if len(found) > 1:

@@ -275,6 +275,9 @@ def read(path: str | os.PathLike[str]) -> Recorded:
         raise FileFormatError(f"{source}: is not a saved run: {error}") from error
     if data.ndim != 2 or data.shape[1] != len(names) or not len(names):
         raise FileFormatError(f"{source}: has {len(names)} names for {data.shape} numbers")
+    twice = next((name for k, name in enumerate(names) if name and name in names[1:k]), None)
+    if twice is not None:
+        raise FileFormatError(f"{source}: two columns are called {twice!r}; give each a name of its own")
     t = data[:, 0] * _seconds(units[0] if units else "", source)
     if len(t) == 0 or not np.isfinite(t).all() or (np.diff(t) < 0).any():
         raise FileFormatError(f"{source}: its first column must hold times that do not decrease")

@@ -7,9 +7,11 @@ the jump. At the end of a segment all that is due is done, and the next begins w
 
 from __future__ import annotations
 
+import contextlib
 import math
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,11 @@ from bdsim.run_sim import BDSimState
 
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, CstormError, reason_of
-from cstormpy.simulation.bdsim_blocks import handler_of
+from cstormpy.simulation.bdsim_blocks import handler_of, is_users_class
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.crossings import Crossings
 from cstormpy.simulation.diagram import Diagram
+from cstormpy.simulation.edges import Edges, edges_of
 from cstormpy.simulation.events import (
     Event,
     at_bounds,
@@ -38,7 +41,7 @@ from cstormpy.simulation.given_arguments import check_numbers
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import Observation, Recording
 from cstormpy.simulation.repeatability import refuse_unrepeatable
-from cstormpy.simulation.run_start import same_tick
+from cstormpy.simulation.run_start import refuse_many, same_tick
 from cstormpy.simulation.saved_state import SavedState
 from cstormpy.simulation.settings import Settings
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
@@ -368,7 +371,8 @@ class Run:
         for source in sources:
             if callable(source) and not isinstance(source, (Clock, Block)):
                 d.at(self.t, self.x)
-                self._call("a scheduled function", source, self.t, simstate)
+                with self._numbers_followed():
+                    self._call("a scheduled function", source, self.t, simstate)
                 d.forget()
 
     def _call(self, what: str, function: Callable[..., object], *arguments: Any) -> None:
@@ -377,6 +381,31 @@ class Run:
             function(*arguments)
         except Exception as error:
             raise BlockError(f"{what} failed at t = {self.t:.9g}: {reason_of(error)}") from error
+
+    @contextlib.contextmanager
+    def _numbers_followed(self) -> Iterator[None]:
+        """Schedule the jumps of sources whose numbers are set within, as those of a PULSE, at their new times.
+
+        Limits are refused of states that had none.
+        """
+        before = [edges_of(source) for source in self._telling]
+        yield
+        self.diagram.bounds.refuse_more(self.diagram.continuous)
+        for source, told in zip(self._telling, before, strict=True):
+            if edges_of(source) != told:
+                edges = Edges.of([source])
+                refuse_many(source, float(((self.end - self.t) / edges.every).sum()))
+                for t in edges.between(self.t, self.end).tolist():
+                    if t > self.t:
+                        self.simstate.declare_event(source, t)
+
+    @cached_property
+    def _telling(self) -> list[Any]:
+        """The blocks of bdsim and ours that tell when they jump, by numbers that can be set."""
+        blocks = [b for b, *_ in self.diagram.order if not is_users_class(b.__class__)]
+        given = [b.__dict__.get("_given") for b in blocks]
+        settable = [b for b, made in zip(blocks, given, strict=True) if made is None or made.settable(b)]
+        return [b for b in settable if edges_of(b) is not None]
 
     # events
 
@@ -461,10 +490,11 @@ class Run:
         of_user = isinstance(block, Block)
         before = set(states) if of_user else set[Any]()
         try:
-            handler(t, x, states, self.simstate)
-            if of_user:  # which may have set numbers, or what is none
-                check_numbers(self.diagram.bd.blocklist)
-                refuse_left(self.diagram, states, before, self.settings.check_finite)
+            with self._numbers_followed() if of_user else contextlib.nullcontext():
+                handler(t, x, states, self.simstate)
+                if of_user:  # which may have set numbers, or what is none
+                    check_numbers(self.diagram.bd.blocklist)
+                    refuse_left(self.diagram, states, before, self.settings.check_finite)
         except Exception as error:
             raise self.diagram.failure(getattr(block, "block", block), "event handler", t, error) from error
 
@@ -477,12 +507,13 @@ class Run:
             self._call("the observer", watch, self.t, self.x)
 
     def _commanded(self, jumped: bool = False) -> bool:
-        """Carry out what was asked from outside; True where that was anything."""
+        """Carry out what was asked from outside until now; True where that was anything."""
         if self.commands.empty():
             return False
-        while not self.commands.empty():
-            self._call("a posted function", self.commands.get())
-        self._call("a posted function", check_numbers, self.diagram.bd.blocklist)
+        with self._numbers_followed():
+            for _ in range(self.commands.qsize()):  # what these post themselves is for after the next step
+                self._call("a posted function", self.commands.get())
+            self._call("a posted function", check_numbers, self.diagram.bd.blocklist)
         self._begin_segment(jumped)
         crossed = self.crossings.rearm(self.t, self.x, []) if self.crossings.detectors else []
         if crossed:

@@ -20,6 +20,7 @@ from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
+from cstormpy.simulation.holds import real_numbers
 from cstormpy.simulation.named_states import closed_state, state_vector
 from cstormpy.simulation.result_files import READERS
 from cstormpy.simulation.run_data import Recorded
@@ -67,6 +68,9 @@ class SavedState:
                 raise FileFormatError(
                     f"{path}: what block {name!r} remembers cannot be written: {error}; keep numbers, texts, lists"
                 ) from error
+        for name, values in self.held.items():
+            if any(real_numbers(value) is None for value in values):
+                raise FileFormatError(f"{path}: what block {name!r} holds is no number, and cannot be written")
         write_text(path, json.dumps({"format": _FORMAT, **asdict(self)}, indent=1, default=_plain))
 
     @classmethod
@@ -153,14 +157,20 @@ class SavedState:
 
 
 @functools.cache
+def _tells(kind: type) -> bool:
+    """Tell whether a class says itself what its blocks remember, and takes it back."""
+    return all(callable(getattr(kind, name, None)) for name in ("memory", "recall"))
+
+
+@functools.cache
 def _remembers(kind: type) -> bool:
     """Tell whether blocks of a class may remember something besides their states."""
-    return hasattr(kind, "memory") or issubclass(kind, Function)
+    return _tells(kind) or issubclass(kind, Function)
 
 
 def _memory(b: Any) -> dict[str, Any]:
     """Return what a block remembers besides its states."""
-    if hasattr(type(b), "memory"):
+    if _tells(b.__class__):
         return b.memory()
     if not isinstance(b, Function) or b.userdata is None:  # without persistent=True
         return {}
@@ -172,7 +182,7 @@ def _memory(b: Any) -> dict[str, Any]:
 
 
 def _recall(b: Any, memory: dict[str, Any]) -> None:
-    if hasattr(type(b), "recall"):
+    if _tells(b.__class__):
         b.recall(memory)
     elif isinstance(b, Function) and b.userdata is not None:
         b.userdata.clear()

@@ -156,8 +156,8 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
         return {**told, "options": {name: getattr(self.options, name) for name in _BDSIM_OPTIONS}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Begin as one that has run nothing yet."""
-        Simulation.__init__(self, state["engine"], state["live"], **state["options"])
+        """Begin as one that has run nothing yet, and shows no window before it runs something."""
+        Simulation.__init__(self, state["engine"], False, **state["options"])
         vars(self).update({name: value for name, value in state.items() if name != "options"})
 
     def load_blocks(self, verbose: bool = True, toolboxes: bool = True) -> dict[str, dict[str, Any]]:

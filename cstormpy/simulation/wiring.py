@@ -53,6 +53,15 @@ def port_numbers(plug: Any) -> list[int]:
     return list(plug.portlist) if plug.isslice else [plug.port or 0]
 
 
+def sliced(ports: slice, count: int) -> list[int]:
+    """Return the numbers of the ports that a slice stands for, of so many, as of a list; and those that are not there.
+
+    >>> sliced(slice(-2, None), 3), sliced(slice(1, 5), 3)
+    ([1, 2], [1, 2, 3, 4])
+    """
+    return list(range(*ports.indices(max(count, ports.start or 0, ports.stop or 0))))
+
+
 def refuse_no_diagram(bd: Any, what: str) -> None:
     """Refuse what is no diagram."""
     if not hasattr(bd, "blocklist"):
@@ -88,9 +97,15 @@ def compile_anew(bd: Any, **options: Any) -> str:
     try:
         with quiet() as printed:
             BlockDiagram.compile(bd, evaluate=False, **options)
+    except CstormError:
+        raise
     except (RuntimeError, AssertionError, ValueError, TypeError) as error:
         raise _explain(bd, error, printed.getvalue()) from error
-    remember_subsystems(inside)
+    finally:  # where it fails, the blocks of subsystems may stand in the diagram by now
+        if not subsystems(bd):
+            remember_subsystems(inside)
+        if not bd.blocknames:
+            bd.blocknames = {block.name: block for block in bd.blocklist}
     for block in bd.blocklist:
         block._bd.nstates = bd.nstates  # a block of a subsystem asks that whether a run has any
     names = list(bd.statenames)

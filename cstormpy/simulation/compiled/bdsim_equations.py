@@ -169,8 +169,6 @@ def _inverse_fails(b: Any, t: Any, u: Signals, x: Any) -> Any:
     return not b.pinv and u[0].shape[0] == u[0].shape[1] and is_singular(u[0])
 
 
-Number = Any
-
 # INTERPOLATE, which holds an object of SciPy (interp1d): lines, steps and splines by points --------------
 
 _INTERPOLATE = "bdsim.blocks.functions.Interpolate"
@@ -193,7 +191,7 @@ def _controls(b: Any) -> Any:
     knots=_knots,
     controls=_controls,
 )
-def _interpolate(b: Any, t: Any, u: list[Any], x: Any) -> list[Any]:
+def _interpolate(b: Any, t: Any, u: Signals, x: Any) -> Signals:
     kind = getattr(b.f, "_kind", "")
     between = _BETWEEN.get(kind)
     if between is None or not b.f.bounds_error or b.f.axis != 0:
@@ -206,14 +204,14 @@ def _interpolate(b: Any, t: Any, u: list[Any], x: Any) -> list[Any]:
 
 
 @fails(_INTERPOLATE)
-def _outside(b: Any, t: Any, u: list[Any], x: Any) -> Any:
+def _outside(b: Any, t: Any, u: Signals, x: Any) -> Any:
     found: Any = False
     for item in np.ravel(t if b.time else u[0]):
         found = ~((item >= b.points[0]) & (item <= b.points[-1])) | found
     return found
 
 
-def _on_lines(b: Any, at: Number) -> Any:
+def _on_lines(b: Any, at: Any) -> Any:
     count = len(b.points)
     if count < 2:
         raise Untraceable("it interpolates between fewer than two points")
@@ -222,14 +220,14 @@ def _on_lines(b: Any, at: Number) -> Any:
     return (after - y) / (right - left) * (at - left) + y
 
 
-def _at_neighbour(b: Any, at: Number) -> Any:
+def _at_neighbour(b: Any, at: Any) -> Any:
     kind = b.f._kind
     borders = b.borders if kind.startswith("nearest") else b.points
     k = np.searchsorted(borders, at, "left" if kind in ("nearest", "next") else "right")
     return b.values[k - 1.0 if kind == "previous" else k]
 
 
-def _on_spline(b: Any, at: Number) -> Any:
+def _on_spline(b: Any, at: Any) -> Any:
     """Return the point of a spline; outside of its points the first or the last piece goes on."""
     degree = int(b.f._spline.k)
     span = np.clip(np.searchsorted(b.knots, at, "right") - 1.0, float(degree), len(b.controls) - 1.0)

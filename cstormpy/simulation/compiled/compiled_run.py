@@ -93,12 +93,11 @@ class CompiledRun(Run):
         self._probed = None
         self._published = self._prepared.ways_back(self.diagram)
         self.diagram.shortcut = self._publish
+        self.crossings.detectors = self.simstate.crossing_detectors
         if program.guards is not None:
             self.crossings.detectors = [
                 (_Guard(self, place, detector), b) if whole else (detector, b)
-                for (place, _, whole), (detector, b) in zip(
-                    program.guards, self.simstate.crossing_detectors, strict=True
-                )
+                for (place, _, whole), (detector, b) in zip(program.guards, self.crossings.detectors, strict=True)
             ]
         if isinstance(self.stepper, ScipyStepper):
             self.stepper.compute_by(self._derivative, lambda: program.structure)
@@ -244,6 +243,8 @@ class CompiledRun(Run):
     def _can_take_slices(self) -> bool:
         if self._slices is None or self.program is None or self.watchers or self.t >= self.end:
             return False
+        if not self.commands.empty():  # a step comes first
+            return False
         if self.diagram.closed and not self.program.closes:
             return False
         if self.settings.first_tick == "bdsim" and len(self.simstate.eventq):
@@ -256,7 +257,7 @@ class CompiledRun(Run):
         self._arrange(slices)
         self._room = max(_ROOM, self._room // 2)
         try:
-            while self._can_take_slices() and self.commands.empty():
+            while self._can_take_slices():
                 taken = self._slice(slices)
                 slices.compiled.program.raise_interrupt()
                 close = SAME_TIME * max(1.0, abs(self.t))  # what is due within it is done together, by Python

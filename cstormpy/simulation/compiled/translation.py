@@ -90,11 +90,11 @@ def source_of(bd: Any, language: str = "python") -> str:
 
 def explanation_of(bd: Any) -> str:
     """Return in which way each block of a compiled diagram is computed, a line for each."""
-    diagram, program = Diagram(bd), _at_the_start(bd)
+    program = _at_the_start(bd)
     told: dict[str, list[str]] = {}
     for name, way in program.ways_taken():
         told.setdefault(name, []).append(way)
-    names = [str(b.name) for b, *_ in diagram.order]
+    names = [str(b.name) for group in bd.plan for b in group]
     width = max(map(len, names), default=0)
     passing = ["hands on what it is given"]
     lines = [f"{name:{width}}  {'; '.join(dict.fromkeys(told.get(name, passing)))}" for name in names]

@@ -35,7 +35,7 @@ import numpy as np
 
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.bdsim_blocks import class_name
-from cstormpy.simulation.surroundings import codes_within
+from cstormpy.simulation.surroundings import codes_within, surrounding
 
 #: Signals with more numbers are left to NumPy: each number is an expression of its own.
 WIDEST = 1500
@@ -162,8 +162,8 @@ def _read(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """Return what a function reads of its defaults, its module, what surrounds it and modules that it names."""
     code, defaults = function.__code__, function.__defaults__ or ()
     yield from zip(code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount], defaults, strict=True)
-    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
-    spaces = {"LOAD_GLOBAL": function.__globals__, "LOAD_DEREF": {name: cell.cell_contents for name, cell in cells}}
+    around = {code.co_freevars[k]: value for k, value in surrounding(function).items()}
+    spaces = {"LOAD_GLOBAL": function.__globals__, "LOAD_DEREF": around}
     for part in codes_within(code):
         for here, after in itertools.pairwise(dis.get_instructions(part)):
             name, space = here.argval, spaces.get(here.opname, {})

@@ -34,6 +34,7 @@ THREE = {
     prepared_sensitivity: "u",
     Mechanism.inverse_dynamics: "qdd",
     Mechanism.forward_dynamics: "tau",
+    Mechanism.joint_wrenches: "qdd",
 }
 careful = [f for f in THREE if f not in (prepared, prepared_sensitivity)]
 

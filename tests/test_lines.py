@@ -344,6 +344,7 @@ ASKED = {
     "mass matrix": lambda mech, q, qd, u: mech.mass_matrix(q),
     "energy": lambda mech, q, qd, u: np.array(mech.energy(q, qd)),
     "poses": lambda mech, q, qd, u: mech.forward_kinematics(q),
+    "joint wrenches": lambda mech, q, qd, u: mech.joint_wrenches(q, qd, u),
     "jacobian": lambda mech, q, qd, u: mech.jacobian(q, mech.links[-1].name),
     "jacobian rate": lambda mech, q, qd, u: mech.jacobian_rate(q, qd, mech.links[-1].name),
     "centre of mass": lambda mech, q, qd, u: mech.center_of_mass(q),
@@ -385,7 +386,7 @@ def test_symbols_of_a_wrong_shape_are_refused():
 @settings(max_examples=3)
 @given(seed=st.integers(0, 2**32 - 1), links=st.integers(1, 4), based=st.booleans())
 def test_kinematics_and_inertia_have_lines_too(seed, links, based):
-    """Poses, Jacobians with their rates, inertia and energy: the kernels' numbers, one sample, some, and many rows."""
+    """Poses, Jacobians, inertia, energy, joints' wrenches: the kernels' numbers, one sample, some, and many rows."""
     rng = np.random.default_rng(seed)
     mech = random_mechanism(rng, links)
     if mech.n == 0:
@@ -394,11 +395,13 @@ def test_kinematics_and_inertia_have_lines_too(seed, links, based):
     for count in (1, 3, SAMPLES):
         q, qd, _ = random_state(rng, mech, count)
         base = random_loads(rng, mech, count, wrench=False, base=based).get("base")
+        loads = random_loads(rng, mech, count, base=based)
 
-        def answers(q=q, qd=qd, base=base):
+        def answers(q=q, qd=qd, base=base, loads=loads):
             found = mech.inertial(q, qd, base)
             parts = [getattr(found, name) for name in found.__dataclass_fields__]
-            return [mech.forward_kinematics(q), mech.jacobian(q, link), mech.jacobian_rate(q, qd, link), *parts]
+            parts += [mech.jacobian(q, link), mech.jacobian_rate(q, qd, link), mech.joint_wrenches(q, qd, q, **loads)]
+            return [mech.forward_kinematics(q), *parts]
 
         expected = loops(pytest.MonkeyPatch(), answers)
         with pytest.MonkeyPatch().context() as always:

@@ -14,12 +14,14 @@ from cstormpy.dynamics.batches import run_batch, run_checked, scratch_size
 from cstormpy.dynamics.charts import Chart
 from cstormpy.dynamics.checked_arguments import BaseLike, Samples, read_samples, refuse_overflow
 from cstormpy.dynamics.inertial_lines import filled_by_line
+from cstormpy.graph.arrays import symbols
 from cstormpy.kernels import layout
 from cstormpy.kernels.inertial_numbers import sample_length
 from cstormpy.linkage.loops import refuse_loops
 
 if TYPE_CHECKING:
     from cstormpy.linkage import Linkage
+    from cstormpy.linkage.links import Link
 
 Integers = NDArray[np.int64]
 
@@ -155,9 +157,17 @@ def _pull_back(mech: Linkage, q: Array, out: Array) -> None:
 
 def inertial_numbers(mech: Linkage) -> Array:
     """Return the inertial numbers of all links, (10 n_links,), in the order of `INERTIAL`."""
-    return np.concatenate([_of_inertia(link.spatial_inertia) for link in mech.links])
+    numbers = [number for link in mech.links for number in _of_link(link)]
+    return symbols(numbers) if mech.symbolic else np.array(numbers)
 
 
-def _of_inertia(J: Array) -> Array:
-    """Return the ten numbers of a spatial inertia at the origin of its frame."""
-    return np.array([J[5, 5], J[2, 4], J[0, 5], J[1, 3], *J[:3, :3][np.triu_indices(3)]])
+def _of_link(link: Link) -> tuple[Any, ...]:
+    """Return the ten numbers of a link, which may be symbols."""
+    m, c, central = link.mass, link.com, link.inertia
+    h = m * c
+    xx, yy, zz = h * c
+    return (
+        m, *h,
+        central[0, 0] + yy + zz, central[0, 1] - h[0] * c[1], central[0, 2] - h[0] * c[2],
+        central[1, 1] + xx + zz, central[1, 2] - h[1] * c[2], central[2, 2] + xx + yy,
+    )  # fmt: skip

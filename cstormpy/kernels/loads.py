@@ -126,16 +126,23 @@ def moment_of(arms):
 
 
 @step
+def load_in_world(T, N, W, link, i, loaded, like):
+    """Return all that acts on a link from outside, in world axes, its moment about the origin of node i."""
+    moment, force = wrench_in_world(T, N, W, link, i, like)
+    if loaded == DEAD_LOADS:
+        couple, dead, arms = dead_load(T, N, W, link, i, like)
+        moment, force = add(moment, add(couple, moment_of(arms))), add(force, dead)
+    return moment, force
+
+
+@step
 def take_off_loads(T, N, W, loaded, like):
     """Take the loads, which act on the links from outside, off the forces that the joints carry."""
     n, links = N[N_COUNT], N[N_LINKS]
     for link in range(links):
         i = N[N_NODES + N_NODE * n + link]
         if i > 0:
-            moment, force = wrench_in_world(T, N, W, link, i, like)
-            if loaded == DEAD_LOADS:
-                couple, dead, arms = dead_load(T, N, W, link, i, like)
-                moment, force = add(moment, add(couple, moment_of(arms))), add(force, dead)
+            moment, force = load_in_world(T, N, W, link, i, loaded, like)
             increase3(W, i * ROW + PA, scale(-1.0, moment))
             increase3(W, i * ROW + PA + 3, scale(-1.0, force))
 

@@ -65,7 +65,7 @@ def without_fixed(mech: M) -> M:
     parts: dict[str, list[Body]] = {link.name: [] for link in mech.links}
     shapes: dict[str, list[Shape]] = {link.name: list(link.shapes) for link in mech.links}
     impossible = {link.name for link in mech.links if link.allow_impossible and link.joint.dof}
-    for i in _outwards(mech):
+    for i in outwards(mech):
         link = mech.links[i]
         body, pose = _place(link, carrier)
         if link.joint.dof:
@@ -112,7 +112,7 @@ def _place(link: Link, carrier: dict[str, tuple[str | None, Array]]) -> tuple[st
     return link.parent, link.pose
 
 
-def _outwards(mech: Linkage) -> list[int]:
+def outwards(mech: Linkage) -> list[int]:
     """Return the links such that a parent precedes its children."""
     children: dict[int, list[int]] = {}
     for i, parent in enumerate(mech.parents.tolist()):

@@ -185,6 +185,71 @@ class DynamicsMethods(Methods):
 
         return hybrid_dynamics(self._self, q, qd, tau, wrench, base, threads, drive="forward", name="tau")
 
+    def joint_wrenches(
+        self,
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+        wrench: WrenchLike = None,
+        base: BaseLike = None,
+        threads: int | None = 1,
+        redundancy: str | ArrayLike | None = None,
+        multipliers: ArrayLike | None = None,
+    ) -> Array:
+        """Return the wrench that each link feels from its parent through its joint, (n_links, 6) or (N, n_links, 6).
+
+        Rows are (moment, force) in the frame of the link, at its origin, in the order of `links`: reactions of bearings
+        and guides, what a weld holds, and along the joint what moves it. With S = `joint.subspace(q)` of the link's
+        joint, Sᵀ F is the torque of the motor less those of damping, friction, spring and armature. On the parent acts
+        the opposite. A free body feels nothing but these.
+
+        Of a mechanism with loops these are the joints of its tree; what the connections that close the loops carry is
+        in `loop_wrenches`. Both follow from the multipliers: those that `inverse_dynamics` finds, or the given ones.
+        What a `Coupling` or `Constraint` does is done in the joints, so that Sᵀ F has its part too. Where loops are
+        over-constrained (see `mobility`) rigid bodies leave open how the joints share the load: the multipliers that
+        are found are the least ones.
+
+        Parameters
+        ----------
+        q, qd, qdd : array_like, (n,) or (N, n)
+            Position, rate and acceleration of every joint, whatever the drive: of passive joints those that
+            `hybrid_dynamics` or `forward_dynamics` finds.
+        wrench, base, threads
+            See `Mechanism`.
+        redundancy
+            See `inverse_dynamics`.
+        multipliers : array_like, (m,) or (N, m), optional
+            Of a mechanism with loops, where its torques are given: those that `hybrid_dynamics` or `forward_dynamics`
+            found for them, beside the accelerations.
+
+        Raises
+        ------
+        ShapeError, NonFinite, InvalidType
+            Naming the argument, the joint and the row.
+        InvalidValue
+            For a motion that opens loops or that the motors cannot make.
+
+        Examples
+        --------
+        The pin of a pendulum that passes its lowest point at 3 rad/s carries its weight and m l ω², along the rod:
+
+        >>> from cstormpy.mechanism import library
+        >>> mech = library.pendulum()
+        >>> q, qd = [-np.pi / 2], [3.0]
+        >>> mech.joint_wrenches(q, qd, mech.forward_dynamics(q, qd, [0.0])).round(3) + 0
+        array([[  0.  ,   0.  ,   0.  , -14.31,   0.  ,   0.  ]])
+        """
+        if self._self.loops:
+            from cstormpy.loops.joint_wrenches import closed_joint_wrenches
+
+            return closed_joint_wrenches(self._self, q, qd, qdd, wrench, base, threads, redundancy, multipliers)
+        from cstormpy.dynamics.joint_wrenches import joint_wrenches
+
+        self._refuse_redundancy(redundancy)
+        if multipliers is not None:
+            raise InvalidValue("multipliers: are of mechanisms with loops; this one has none")
+        return joint_wrenches(self._self, q, qd, qdd, wrench, base, threads)
+
     def bias(
         self, q: ArrayLike, qd: ArrayLike, wrench: WrenchLike = None, base: BaseLike = None, threads: int | None = 1
     ) -> Array:

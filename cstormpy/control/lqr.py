@@ -202,7 +202,7 @@ def regulator(A: Array, B: Array, Q: Array, R: Array, states: tuple[str, ...]) -
     >>> K.round(4)
     array([[1.    , 1.7321]])
     """
-    from scipy.linalg import solve_continuous_are
+    from scipy.linalg import solve_continuous_are, solve_continuous_lyapunov
 
     # in units of states, inputs and time in which what is weighed is weighed by 1, and the model moves at rates of 1
     x, u = _state_units(A, Q), 1.0 / np.sqrt(np.diag(R))
@@ -222,6 +222,11 @@ def regulator(A: Array, B: Array, Q: Array, R: Array, states: tuple[str, ...]) -
             "LQR: the Riccati equation has no solution that brings the mechanism to rest; Q must weigh every motion "
             f"that does not come to rest by itself{_unweighed(A, Q, states)}"
         )
+    # one step by Newton's method (Kleinman 1968), of what remains: gradients to weights are differences of K
+    remains = A.T @ S + S @ A - K.T @ R @ K + Q
+    S = S + solve_continuous_lyapunov((A - B @ K).T, -remains)
+    S = 0.5 * (S + S.T)
+    K = np.linalg.solve(R, B.T @ S)
     return S / rate / x / x[:, None], K * u[:, None] / x
 
 

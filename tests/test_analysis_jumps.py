@@ -357,6 +357,20 @@ def test_a_number_of_ones_own_source_that_decides_when_it_jumps_is_noted(sim, ca
     assert found.notes[0].startswith(f"{name}.when decides when something switches") and name in caplog.text
 
 
+@pytest.mark.parametrize("gain", [1.5, -1.0])
+def test_whether_a_gain_is_zero_decides_nothing_on_the_way(sim, gain):
+    """Gradients to the gain I of a PIDCONTROLLER with limits were told to miss a jump that there is none of."""
+    bd = sim.blockdiagram()
+    pid, plant = bd.PIDCONTROLLER(P=2.0, I=gain, low=-0.5, high=0.5, name="pid"), bd.INTEGRATOR(name="x")
+    bd.connect(bd.WAVEFORM("sine", freq=0.5, amplitude=2.0), pid[0])
+    bd.connect(plant, pid[1])
+    bd.connect(pid, plant)
+    found = sim.gradient(bd, "x[0]", ["pid.I"], T=3.0, **FINE)
+    assert found.notes == []
+    _, slope = by_differences(sim, bd, "x[0]", ["pid.I"], T=3.0, **FINE)
+    assert found.gradient == pytest.approx(slope, rel=1e-4)
+
+
 def test_a_search_whose_gradient_is_not_whole_says_so(sim):
     bd = sim.blockdiagram()
     bd.connect(Switch(bd=bd, name="own"), bd.INTEGRATOR(name="x"))

@@ -387,3 +387,13 @@ def test_a_model_at_an_operating_point_is_of_its_time(sim):
     model = sim.linearize(bd, point)
     assert model.t == 2.0 and model.A == pytest.approx(np.array([[-3.0]])) and abs(model.rate[0]) < 1e-9
     assert sim.trim(bd, point, outputs={"x": 3.0}).u == pytest.approx([9.0])
+
+
+@pytest.mark.parametrize("fades", [lambda u: np.exp(-u), lambda u: 1.0 / (1.0 + u * u)], ids=["exp", "square"])
+def test_what_only_fades_has_no_operating_point(sim, fades):
+    """Newton steps went on until the rate was small enough: to x = 39, and to x = 6e6."""
+    bd = sim.blockdiagram()
+    x, rate = bd.INTEGRATOR(1.0, name="x"), bd.FUNCTION(fades, name="rate")
+    bd.connect(x, rate)
+    bd.connect(rate, x)
+    assert not sim.trim(bd).success

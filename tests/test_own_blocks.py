@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock
+from bdsim.components import ContinuousBlock, FunctionBlock, SampledBlock, SourceBlock
 from own_laws import ACROBOT, placed, ways
+from spatialmath import SE3
 from test_compiled import simulation
 
 import cstormpy as cs
@@ -373,6 +374,25 @@ def test_lists_of_numbers_are_signals_as_arrays_are(name, engine):
     bd.connect(twice, bd.NULL())
     out = sim.run(bd, T=1.0, watch=["twice"])
     np.testing.assert_array_equal(out.signal("twice")[-1], [4.0, 8.0])
+
+
+@pytest.mark.parametrize("signal", [[SE3(1.0, 2.0, 3.0), SE3()], ("low", 1.0)], ids=["poses", "text"])
+def test_lists_of_what_is_no_number_are_signals_as_they_are(signal):
+    """NumPy makes an array of poses, too, in which they are none any more."""
+    seen = []
+
+    class Gives(SourceBlock):
+        nin, nout = 0, 1
+
+        def output(self, t, u, x):
+            return [signal]
+
+    sim = simulation("interpreted")
+    bd = sim.blockdiagram()
+    bd.connect(Gives(bd=bd, name="gives"), look := bd.FUNCTION(lambda u: (seen.append(u), 0.0)[1]))
+    bd.connect(look, bd.NULL())
+    assert sim.run(bd, T=0.1).status == "finished"
+    assert seen and all(type(each) is type(signal) and list(each) == list(signal) for each in seen)
 
 
 @pytest.mark.parametrize("engine", ["interpreted", "compiled"])

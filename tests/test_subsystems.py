@@ -112,6 +112,25 @@ def test_clocks_of_subsystems_that_share_a_name(sim):
     assert_close(out.x[-1], [0.25, 0.45], 1e-12)  # ∫ of ⌊t / T⌋ T over a second
 
 
+def test_clocks_without_names_are_counted_through_all_subsystems(sim):
+    """That of a subsystem was called "slow/clock.0", whose ticks in the result no attribute can name."""
+    bd = sim.blockdiagram()
+    outer = bd.ZOH(bd.clock(0.2), name="outer")
+    bd.connect(bd.TIME(), outer)
+    for name, period in (("slow", 0.5), ("fast", 0.1)):
+        inner = sim.blockdiagram()
+        way_in, way_out, kept = inner.INPORT(1), inner.OUTPORT(1), inner.ZOH(inner.clock(period), name="kept")
+        inner.connect(way_in, kept)
+        inner.connect(kept, way_out)
+        loop = bd.SUBSYSTEM(inner, name=name)
+        bd.connect(outer, loop)
+        bd.connect(loop, bd.NULL())
+    out = sim.run(bd, T=1.0)
+    logs = [out.clock0, out.clock1, out.clock2]
+    assert [log.Xnames for log in logs] == [["outer:X_0"], ["slow/kept:X_0"], ["fast/kept:X_0"]]
+    assert [len(log.t) for log in logs] == [6, 3, 11]
+
+
 def acrobot_and_law(sim, inside):
     """Return a diagram whose plant and controller stand in it, or each in a subsystem."""
     bd = sim.blockdiagram()

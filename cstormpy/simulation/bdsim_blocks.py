@@ -25,7 +25,7 @@ from bdsim.blocks.sampled import LTI_SS_S
 from bdsim.blocks.sinks import Event
 from bdsim.blocks.sources import Constant, Piecewise, Step
 
-from cstormpy.arrays import own_arrays, real_array
+from cstormpy.arrays import Array, own_arrays, real_array
 from cstormpy.errors import BlockError, InvalidType, InvalidValue, ShapeError, shown
 
 NOTES = {
@@ -89,18 +89,35 @@ def _outputs_of_states(method: Callable[..., Any], t: float, u: list[Any], x: An
 def _outputs_as_arrays(method: Callable[..., Any], t: float, u: list[Any], x: Any) -> Any:
     """Return the outputs of a block of the user's, lists of numbers as arrays."""
     values = method(t, u, x)
-    if isinstance(values, (list, tuple)) and any(value.__class__ in _LISTS for value in values):
-        return [_as_array(value) if value.__class__ in _LISTS else value for value in values]
+    if isinstance(values, _LISTS):
+        for value in values:
+            if value.__class__ in _LISTS:
+                return [_as_array(each) if each.__class__ in _LISTS else each for each in values]
     return values
 
 
 def _as_array(value: Any) -> Any:
     """Return a list of numbers as an array of floats, and anything else as it is."""
+    numbers = real_numbers(value)
+    return value if numbers is None else numbers
+
+
+def real_numbers(value: Any) -> Array | None:
+    """Return a signal as new floats; None for one that is no real numbers, as a text, or poses in a list."""
+    if not _is_of_numbers(value):
+        return None
     try:
-        array = np.array(value)
-    except ValueError:  # rows of several lengths
-        return value
-    return array.astype(float) if array.dtype.kind in "biuf" else value
+        array = np.asarray(value)
+    except ValueError:  # rows of unequal length
+        return None
+    return array.astype(float) if array.dtype.kind in "biuf" else None
+
+
+def _is_of_numbers(value: Any) -> bool:
+    """Tell whether a signal is a number, an array, or a list of these: NumPy would make one of a list of poses, too."""
+    if isinstance(value, _LISTS):
+        return all(map(_is_of_numbers, value))
+    return isinstance(value, (int, float, np.generic, np.ndarray))
 
 
 def _holds_none(value: Any) -> bool:

@@ -26,6 +26,7 @@ class DiagramClock(Clock):
     """
 
     def __init__(self, arg: float, unit: str, offset: float, name: str | None, bd: Any, origin: str = "") -> None:
+        self.numbered = name is None
         super().__init__(arg, unit, offset, f"clock.{len(bd.clocklist)}" if name is None else name)
         clocklist.remove(self)  # where bdsim counts them, and would hold them, with their diagrams, for ever
         self.bd, self.origin = bd, origin or uuid.uuid4().hex
@@ -50,8 +51,9 @@ def take_clocks(bd: Any) -> None:
             given = b._clock
             origin = getattr(given, "origin", id(given))
             if origin not in known:
-                taken = any(clock.name == given.name for clock in bd.clocklist)
-                name = f"{b.name.rpartition('/')[0]}/{given.name}" if taken else given.name
+                name = None if getattr(given, "numbered", False) else given.name
+                if any(clock.name == name for clock in bd.clocklist):
+                    name = f"{b.name.rpartition('/')[0]}/{name}"
                 known[origin] = DiagramClock(given.T, "s", given.offset, name, bd, str(origin))
                 bd.clocklist.append(known[origin])
             b._clock = known[origin]

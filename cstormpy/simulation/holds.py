@@ -15,7 +15,7 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.errors import ShapeError
-from cstormpy.simulation.bdsim_blocks import output_of
+from cstormpy.simulation.bdsim_blocks import output_of, real_numbers
 
 
 class Hold:
@@ -78,17 +78,6 @@ class Hold:
         found = [(v, real_numbers(v)) for v in values]
         self.values = [copy.deepcopy(v) if n is None else n if n.ndim else float(n) for v, n in found]
         self.live = False
-
-
-def real_numbers(value: Any) -> Array | None:
-    """Return a signal as floats; None for one that is no real numbers."""
-    if not isinstance(value, (bool, int, float, np.generic, np.ndarray, list, tuple)):
-        return None
-    try:
-        array = np.asarray(value)
-    except ValueError:  # rows of unequal length
-        return None
-    return array.astype(float) if array.dtype.kind in "biuf" else None
 
 
 def holds_of(bd: Any) -> dict[Any, Hold]:

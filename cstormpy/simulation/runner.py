@@ -68,6 +68,12 @@ class RunState(BDSimState):
         if end == math.inf or not isinstance(block, Clock) or t < end - same_tick(block, end):
             super().declare_event(block, t)
 
+    def declare_anew(self, source: Any, times: list[float]) -> None:
+        """Schedule the jumps of a source at other times than until now."""
+        pending = self.eventq.pop_until(math.inf)
+        for t, each in [*((t, each) for t, each in pending if each is not source), *((t, source) for t in times)]:
+            super().declare_event(each, t)
+
     def ensure_event_probe_evaluated(self, bd: Any, t: float, y: Any) -> None:
         """Compute all signals at (t, y) unless they stand there already."""
         self.diagram.at(t, y)
@@ -395,9 +401,8 @@ class Run:
             if edges_of(source) != told:
                 edges = Edges.of([source])
                 refuse_many(source, float(((self.end - self.t) / edges.every).sum()))
-                for t in edges.between(self.t, self.end).tolist():
-                    if t > self.t:
-                        self.simstate.declare_event(source, t)
+                times = edges.between(self.t, self.end)
+                self.simstate.declare_anew(source, times[times > self.t].tolist())
 
     @cached_property
     def _telling(self) -> list[Any]:

@@ -20,7 +20,7 @@ from cstormpy.arrays import Array, describe, real_array
 from cstormpy.errors import DiagramError, FileFormatError, InvalidType, ShapeError
 from cstormpy.file_writer import file_path, read_bytes, write_text
 from cstormpy.reporting import notice_once
-from cstormpy.simulation.holds import real_numbers
+from cstormpy.simulation.bdsim_blocks import real_numbers
 from cstormpy.simulation.named_states import closed_state, state_vector
 from cstormpy.simulation.result_files import READERS
 from cstormpy.simulation.run_data import Recorded

@@ -352,7 +352,8 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
     """Return which numbers of p decide when something jumps.
 
     Comparisons that only bend a value, as those of a limit or of a ramp, do not count, nor do those of blocks whose
-    jumps are `known` as events, and those that are located, as zero crossings are that blocks declare.
+    jumps are `known` as events, those that are located, as zero crossings are that blocks declare, and those of
+    numbers of p alone, as whether a gain is zero, which do not change on the way.
     """
     located = {place for place, _, _ in [*program.switches, *(program.guards or ())]}
     signals = [x for place, x in enumerate(program.routine.outputs["out"]) if place not in located]
@@ -365,8 +366,12 @@ def deciding(program: Program, known: frozenset[str] = frozenset()) -> frozenset
         if node.primitive is SELECT and node.args[0].index not in program.switched
     ]
     bent, jumping = ({index for index, bends in choices if bends is wanted} for wanted in (True, False))
-    found: set[int] = set()
+    found, fixed = set[int](), set[int]()
     for node in nodes:
+        parts = [a.index for a in node.args if isinstance(a, Node)]
+        if fixed.issuperset(parts) if parts else node.primitive in (INPUT, TABLE) and node.data[0] == "p":
+            fixed.add(node.index)
+            continue
         if program.owner_of.get(node.index, "") in known or node.index in program.switched or _is_indifferent(node):
             continue
         if node.primitive in _SEARCHES or (node.primitive.truth and (node.index in jumping or node.index not in bent)):

@@ -43,6 +43,8 @@ _FELT = 1e-12
 _FIRST_STEP, _MOST_STEPS = 0.02, 400
 #: So many Newton steps refine what a search has found, at most.
 _REFINED = 20
+#: Their last one is this part of how far from zero a variable is, or of this much of one that is near.
+_SETTLED, _NEAR = 1e-3, 1e-6
 #: So often a search goes on where blocks have switched at the point that it has found.
 _MOST_MODES = 8
 
@@ -425,19 +427,22 @@ class _Search:
         """Return a point by Newton steps for as long as they leave less.
 
         Each variable is measured by its slopes: where these differ by 1e8, steps of a trust region miss by rounding.
+        Where they go on and on, as where something only fades, they lead to no point: the first one is returned.
         """
-        remains = self._residual(point, moving)
+        first, remains, settled = point, self._residual(point, moving), False
         for _ in range(_REFINED):
             slope = self._slope(point)[:, moving]
             sizes = np.linalg.norm(slope, axis=0)
             sizes[sizes == 0.0] = 1.0
             there = point.copy()
             there[moving] -= np.linalg.lstsq(slope / sizes, remains, rcond=None)[0] / sizes
+            far = np.maximum(np.abs(point), np.abs(first)).clip(min=_NEAR)
+            settled = bool((np.abs(there - point) <= _SETTLED * far).all())
             left = self._residual(there, moving)
             if not np.abs(left).max(initial=0.0) < np.abs(remains).max(initial=0.0):
                 break
             point, remains = there, left
-        return point
+        return point if settled else first
 
     def _at_limits(self, point: Array, done: bool, moving: NDArray[np.intp], steps: str) -> tuple[Array, bool]:
         """Put what is at a limit, but for what a search leaves, exactly there; the others may have to follow."""

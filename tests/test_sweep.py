@@ -2,6 +2,7 @@
 
 import _thread
 import functools
+import itertools
 import logging
 import threading
 import time
@@ -513,6 +514,18 @@ def test_numbers_of_a_mechanism_are_set_together_and_none_twice(sim):
     assert impossible.failed.tolist() == [False, True] and "mass" in impossible.reasons[(1,)]
     short = sim.sweep(pendulum, {"link1.com": [[0.1, 0.0]]}, final, T=0.1, rods=2)
     assert "link1.com: expected 3 numbers" in short.reasons[(0,)]
+
+
+def test_what_moves_a_pose_goes_from_the_diagrams_own_in_each_run(sim):
+    """It went on from where the run before had left it, by 0.1, then 0.3, on as many workers as there were."""
+    turns, shifts = [0.1, 0.2, 0.4], [0.0, 0.3]
+    both = {"link2.pose.rz": turns, "link2.pose.x": shifts}
+    found = sim.sweep(pendulum, both, lambda out: out.x[-1], T=0.3, rods=2, workers=1)
+    for (i, turn), (j, shift) in itertools.product(enumerate(turns), enumerate(shifts)):
+        bd = pendulum.build(sim, rods=2)
+        compile_diagram(bd)
+        Parameters(bd, list(both)).set(np.array([turn, shift]))
+        np.testing.assert_allclose(found.value[i, j], sim.run(bd, T=0.3).x[-1], rtol=1e-12)
 
 
 def test_what_is_no_diagram_is_refused(sim):

@@ -83,7 +83,10 @@ class Parameters:
         names = [names] if isinstance(names, str) else list(names)
         if not names:
             raise InvalidValue("parameters: name one or more, as in ['gain.K', 'controller.pd.kp']")
-        self.entries = [entry for name in names for entry in self._find(name)]
+        found = [self._find(name) for name in names]
+        self.entries = [entry for part in found for entry in part]
+        #: How many numbers each name stands for.
+        self.sizes = [len(part) for part in found]
         if not open_loops:
             self._refuse_closed()
         repeated = {e.name for e in self.entries if [f.name for f in self.entries].count(e.name) > 1}

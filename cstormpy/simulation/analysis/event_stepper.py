@@ -12,7 +12,7 @@ from bdsim.blocks.sources import Constant
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import Array, real_number
+from cstormpy.arrays import Array, own_arrays, real_number
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with, started
 from cstormpy.simulation.analysis.external import fixed_method, input_not_finite, ports_of, read_inputs, refuse_copies
@@ -45,7 +45,7 @@ class EventStepper:
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
         fixed_method(solver, "stepper")
-        self._sim, self._bd, self._solver, self._first = sim, bd, solver, opened(x, "stepper: x")
+        self._sim, self._bd, self._solver, self._first = sim, bd, solver, own_arrays(opened(x, "stepper: x"))
         feed_open_inputs(bd, inputs, "stepper: inputs")
         with started(sim, bd, x, 0.0, "stepper") as (diagram, *_):
             ports = named_once(find_ports(bd, inputs, "stepper: inputs"), "stepper: inputs")

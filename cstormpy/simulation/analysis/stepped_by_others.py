@@ -15,7 +15,7 @@ from bdsim.components import Clock
 from numpy.typing import NDArray
 
 from cstormpy.arrays import Array, own_arrays, real_array, real_number
-from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.errors import BlockError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.model import (
     AssemblyWithInputs,
@@ -171,7 +171,7 @@ class SteppedByOthers:
                     f"sim.run says which, or make another by sim.{who}(...)"
                 )
             yield Start(begin, x, due, not saved and self.saved is None)
-        except CstormError:
+        except BaseException:  # of blocks of a user, Ctrl-C
             for each, values in zip(arrays, kept, strict=True):
                 each[:] = values
             if before is not None:

@@ -344,6 +344,14 @@ def test_poles_and_responses_of_a_known_oscillator():
         LinearModel.of([[math.nan]], [[1.0]], [[1.0]])
 
 
+def test_a_model_without_outputs_has_a_frequency_response_of_none():
+    """It was an error of NumPy's."""
+    sizes = (([1.0], (2, 1), (0, 2)), ([1.0, 3.0], (2, 0), (1, 2)), ([], (2, 1), (1, 2)))
+    for omega, B, C in sizes:
+        model = LinearModel.of(-np.eye(2), np.ones(B), np.ones(C), np.zeros((C[0], B[1])))
+        assert model.frequency_response(omega).shape == (len(omega), C[0], B[1])
+
+
 @pytest.mark.parametrize(
     ("ask", "error", "says"),
     [

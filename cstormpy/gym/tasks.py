@@ -29,7 +29,7 @@ class Task:
     """A task to be learnt in a diagram.
 
     `reward` and `terminated` are given arrays whose last axis counts outputs or inputs, of one environment or with a
-    row for each of many: written as ``after[..., 0]`` they serve for both.
+    row for each of many: written as ``after[..., 0]`` they serve for both. They cannot write into those of outputs.
 
     Parameters
     ----------
@@ -114,7 +114,9 @@ class Task:
         found = real_array(self.choices, "Task: choices", ("k",), ("k", size))
         if not len(found):
             raise InvalidValue("Task: choices: expected one at least, as [[-1.0], [1.0]]")
-        return real_array(found.reshape(len(found), -1), "Task: choices", ("k", size))
+        values = real_array(found.reshape(len(found), -1), "Task: choices", ("k", size)).copy()
+        values.flags.writeable = False  # a reward is given rows of it
+        return values
 
     def limits(self, size: int) -> tuple[Array, Array]:
         """Return the least and the greatest inputs."""

@@ -457,6 +457,9 @@ def test_the_same_number_is_not_varied_twice(sim):
     for twice in ({"plant:q0": [[0.1, 0.2]], "plant.q0[1]": [0.3]}, {"plant:q0[1]": [0.1], "plant.q0[1]": [0.3]}):
         with pytest.raises(cs.InvalidValue, match=r"plant\.q0 is named twice: .*, 'plant\.q0\[1\]'"):
             sim.sweep(pendulum, twice, ["plant.q"], T=0.1, rods=2)
+    for twice in ({"state": [1.0], "state:x_0": [2.0]}, {"state:x_0": [1.0], "state": [2.0]}):  # the last one won
+        with pytest.raises(cs.InvalidValue, match=r"sweep: state:x_0 is named twice: 'state"):
+            sim.sweep(decay, twice, final, T=0.1)
     found = sim.sweep(pendulum, {"plant:q0[0]": [0.1], "plant.q0[1]": [0.3]}, lambda out: out.x[0, :2], T=0.1, rods=2)
     assert found.value[0, 0].tolist() == [0.1, 0.3]
 

@@ -181,6 +181,9 @@ def test_a_failed_run_is_recorded_and_the_others_go_on(sim):
 def test_a_value_that_a_block_refuses_fails_in_its_run(sim):
     found = sim.sweep(pendulum, {"plant:q0": [[0.1], [0.1, 0.2]]}, ["plant.q"], T=0.1)
     assert found.failed.tolist() == [False, True] and "q0" in found.reasons[1,]
+    # of one entry it ended the whole sweep, by an error of NumPy's
+    found = sim.sweep(pendulum, {"plant:q0[0]": [0.1, [0.1, 0.2], "up"]}, ["plant.q"], T=0.1)
+    assert found.failed.tolist() == [False, True, True] and "q0[0]: cannot be set to 'up'" in found.reasons[2,]
 
 
 def test_an_option_that_the_builder_refuses_fails_in_its_runs(sim):

@@ -192,13 +192,13 @@ def set_parameter(bd: Any, varied: AxisTarget, value: Any) -> None:
     if block is None:
         raise unknown_name("block", varied.block, bd.blocknames)
     option(varied.parameter, f"block {varied.block!r}: parameter", block._parameters)
-    if varied.number is not None:
-        numbers = np.array(getattr(block, varied.parameter), dtype=float)
-        if not 0 <= varied.number < numbers.size:
-            raise InvalidValue(f"{varied.name}: {varied.parameter} has {numbers.size} numbers, counted from 0")
-        numbers.flat[varied.number] = value
-        value = numbers
     try:
+        if varied.number is not None:
+            numbers = np.array(getattr(block, varied.parameter), dtype=float)
+            if not 0 <= varied.number < numbers.size:
+                raise InvalidValue(f"{varied.name}: {varied.parameter} has {numbers.size} numbers, counted from 0")
+            numbers.flat[varied.number] = value
+            value = numbers
         block._parameters[varied.parameter](block, varied.parameter, value)  # set_param of bdsim's blocks prints it
     except CstormError:
         raise

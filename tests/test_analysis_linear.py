@@ -340,6 +340,8 @@ def test_poles_and_responses_of_a_known_oscillator():
         model.step(T=-1.0)
     with pytest.raises(InvalidValue, match="do not fit"):
         LinearModel.of([[1.0]], [[1.0], [2.0]], [[1.0]])
+    with pytest.raises(InvalidValue, match=r"^dt: "):  # at which python-control has continuous models
+        LinearModel.of([[1.0]], [[1.0]], [[1.0]], dt=0)
     with pytest.raises(NonFinite, match=r"^A: expected finite numbers, got nan at index \(0, 0\)"):
         LinearModel.of([[math.nan]], [[1.0]], [[1.0]])
 

@@ -95,6 +95,7 @@ class LinearModel:
         cls, A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike | None = None, dt: float | None = None
     ) -> LinearModel:
         """Return a model of matrices that are known, about zero."""
+        dt = None if dt is None else positive(dt, "dt")
         a, b, c = _matrix(A, "A"), _matrix(B, "B"), _matrix(C, "C")
         d = np.zeros((len(c), b.shape[1])) if D is None else _matrix(D, "D")
         if a.shape != (len(b), len(b)) or c.shape[1] != len(b) or d.shape != (len(c), b.shape[1]):

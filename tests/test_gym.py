@@ -280,6 +280,7 @@ def test_a_diagram_of_ones_own_is_an_environment():
         (lambda: cs.gym.make("acrobot", paramters="gym"), UnknownName, "did you mean 'parameters'"),
         (lambda: cs.gym.make(build, outputs=["cart"], reward=len), InvalidType, "inputs= is missing"),
         (lambda: own(low=None), InvalidValue, "give choices="),
+        (lambda: own(low=None, choices=[-1.0, 1.0]), InvalidValue, "give choices="),  # high= changed nothing
         (lambda: own(low=3.0), InvalidValue, "expected less than high, got 3 and 2"),
         (lambda: own(low=None, high=None, choices=[]), InvalidValue, "choices: expected one at least"),
         (lambda: own(low=None, high=None, choices=["left", "right"]), InvalidType, "choices: expected real numbers"),

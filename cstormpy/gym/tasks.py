@@ -104,7 +104,8 @@ class Task:
         whole_number(self.substeps, "Task: substeps", 1, 10_000)
         if self.max_steps is not None:
             whole_number(self.max_steps, "Task: max_steps", 1, 10**9)
-        if (self.choices is None) == (self.low is None or self.high is None):
+        limits = [limit is not None for limit in (self.low, self.high)]
+        if not all(limits) if self.choices is None else any(limits):
             raise InvalidValue("Task: give choices=[[-1.0], [1.0]] for actions that choose, or low= and high=")
         for name in ("choices", "low", "high", "observation_low", "observation_high"):
             object.__setattr__(self, name, own_arrays(getattr(self, name)))

@@ -466,6 +466,9 @@ def test_one_number_under_two_names_is_refused(sim):
         sim.gradient(bd, "plant.elbow.q", both, **run)
     with pytest.raises(InvalidValue, match=r"plant\.forearm\.mass and forearm\.mass are the same number"):
         sim.sweep(bd, {name: [1.0, 2.0] for name in both}, ["plant.q"], T=0.1, progress=False)
+    for same in (["hold.value[0]", "hold:value[0]"], ["hold.value", "hold:value[1]"]):
+        with pytest.raises(InvalidValue, match=r"hold\.value\[\d\] and hold:value\[\d\] are the same number; name one"):
+            sim.gradient(bd, "plant.elbow.q", same, **run)
     assert sim.gradient(bd, "plant.elbow.q", ["plant.q0[0]", "plant.elbow.q"], **run).gradient.shape == (2,)
 
 

@@ -340,8 +340,18 @@ def test_poles_and_responses_of_a_known_oscillator():
         model.step(T=-1.0)
     with pytest.raises(InvalidValue, match="do not fit"):
         LinearModel.of([[1.0]], [[1.0], [2.0]], [[1.0]])
+    with pytest.raises(InvalidValue, match=r"^dt: "):  # at which python-control has continuous models
+        LinearModel.of([[1.0]], [[1.0]], [[1.0]], dt=0)
     with pytest.raises(NonFinite, match=r"^A: expected finite numbers, got nan at index \(0, 0\)"):
         LinearModel.of([[math.nan]], [[1.0]], [[1.0]])
+
+
+def test_a_model_without_outputs_has_a_frequency_response_of_none():
+    """It was an error of NumPy's."""
+    sizes = (([1.0], (2, 1), (0, 2)), ([1.0, 3.0], (2, 0), (1, 2)), ([], (2, 1), (1, 2)))
+    for omega, B, C in sizes:
+        model = LinearModel.of(-np.eye(2), np.ones(B), np.ones(C), np.zeros((C[0], B[1])))
+        assert model.frequency_response(omega).shape == (len(omega), C[0], B[1])
 
 
 @pytest.mark.parametrize(

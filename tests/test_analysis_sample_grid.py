@@ -127,3 +127,24 @@ def test_steps_of_many_samples_are_sampled_by_the_compiled_diagram(options, monk
     np.testing.assert_array_equal(out.signal("relay"), plain.signal("relay"))
     np.testing.assert_allclose(out.signal("minus"), -out.x[:, 1], rtol=0, atol=1e-15)
     np.testing.assert_allclose(out.x[:, 0], np.cos(out.t), atol=1e-4)
+
+
+@pytest.mark.parametrize("settings", [{}, {"dt": 0.05}, {"dt": 0.05, "solver": "RK4"}])
+def test_a_cost_may_write_into_what_it_is_given(settings):
+    """It wrote into the run itself: the gradient was that of another cost, without a word."""
+    sim = cs.Simulation(live=False, progress=False)
+    bd = sim.blockdiagram()
+    bd.connect(decay := bd.INTEGRATOR(x0=2.0, name="decay"), rate := bd.GAIN(-0.5, name="rate"))
+    bd.connect(rate, decay)
+
+    def cost(out):
+        error, slope = out.x[:, 0], out.signal("rate")
+        error -= 0.5
+        slope *= 2.0
+        return error[-1] ** 2 + slope[-1]
+
+    found = sim.gradient(bd, cost, ["rate.K"], T=1.0, watch=["rate"], **settings)
+    end = 2.0 * np.exp(-0.5)
+    np.testing.assert_allclose(found.cost, (end - 0.5) ** 2 - end, rtol=1e-5)
+    np.testing.assert_allclose(found.gradient, [2.0 * (end - 0.5) * end + 2.0 * end - end], rtol=1e-5)
+    np.testing.assert_allclose(found.out.x[-1], end, rtol=1e-5)

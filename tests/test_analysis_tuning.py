@@ -44,7 +44,7 @@ def test_tuning_finds_the_known_optimum_and_sets_it(sim, several):
     assert tuned.after[0] == pytest.approx(BEST, abs=1e-5)
     assert bd.blocknames["gain"].K == tuned.after[0]
     assert tuned.history == sorted(tuned.history, reverse=True) and "gain.K: 0.5 ->" in str(tuned)
-    assert len(tuned.plot().axes) == 2
+    assert len(tuned.plot().axes) == 2 == len(tuned.plot(bd.statenames[0]).axes)  # it was taken letter by letter
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1e3])

@@ -231,6 +231,24 @@ def test_a_run_that_fails_is_recorded_and_the_others_go_on():
     assert len(found.plot().axes) == 2
 
 
+@pytest.mark.parametrize("order", [["pendulum", "acrobot"], ["acrobot", "pendulum"]])
+def test_runs_of_several_mechanisms_are_drawn_by_the_names_of_their_joints(order):
+    """Positions of a joint that the first run has not were drawn among the torques, or were an error of a list."""
+
+    def build(sim, mech):
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(made := cs.library.get(mech), name="plant")
+        bd.connect(bd.CONSTANT(np.full(len(made.actuated), 0.5)), plant.tau)
+        return bd
+
+    found = compare(build, {"mech": order}, T=0.1)
+    drawn = {axes.get_ylabel(): axes.lines for axes in found.plot().axes if axes.get_ylabel()}
+    assert {*drawn} == {"joint1 [rad]", "shoulder [rad]", "elbow [rad]", "joint1 torque\n[N m]", "elbow torque\n[N m]"}
+    for entry in found.entries:
+        for name, q in zip(entry.joints, entry.q.T, strict=True):
+            assert any(np.array_equal(line.get_ydata(), q) for line in drawn[f"{name} [rad]"])
+
+
 def test_a_diagram_that_cannot_be_built_is_recorded():
     found = compare("acrobot", {"q0": [[0.0, 0.0, 0.0], [1.6, 0.0]]}, T=0.1)
     assert found.rows[0]["status"] == "failed" and "q0" in found.rows[0]["message"]

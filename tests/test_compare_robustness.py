@@ -142,6 +142,19 @@ def test_of_two_plants_that_of_the_name_is_scored():
     assert found.share("model") == 1.0
 
 
+def test_options_of_a_builder_may_be_called_as_those_of_a_sweep():
+    """They went to the sweep: "measure" was there twice, and of "workers" the builder was told nothing."""
+    asked = []
+
+    def build(sim, measure=None, workers=None):
+        asked.append((measure, workers))
+        return balanced(sim)
+
+    tiny = Robustness(steps=2, profiles=1, dt=DT)
+    found = compare(build, {"measure": ["all"]}, T=0.05, robustness=tiny, workers=3).entries[0].robustness
+    assert set(asked) == {("all", 3)} and len(asked) > 2 and len(found.curves) > 5
+
+
 @pytest.mark.slow
 def test_joints_of_several_coordinates_are_changed_by_their_names():
     """Their damping, an array, was taken for a number."""

@@ -338,6 +338,24 @@ def test_a_reset_to_some_states_has_the_others_as_where_it_began(sim, begin):
             np.testing.assert_allclose(one.step([2.0], length), other.step([2.0], length), rtol=1e-9)
 
 
+@pytest.mark.parametrize("events", [True, False])
+@pytest.mark.parametrize("start", [np.array([2.0]), {"x": np.array([2.0])}, {"x": 2.0}])
+def test_where_it_begins_is_its_own(sim, start, events):
+    """Of an array with events=True, and of a dict, it went by what these were changed to since."""
+    bd = sim.blockdiagram()
+    bd.connect(bd.CONSTANT(0.0, name="push"), bd.INTEGRATOR(1.0, name="x"))
+    given = copy.deepcopy(start)
+    stepper = sim.stepper(bd, ["push"], ["x"], x=given, events=events)
+    if isinstance(given, np.ndarray):
+        given[:] = 7.0
+    elif isinstance(given["x"], np.ndarray):
+        given["x"][:] = 7.0
+    else:
+        given["x"] = 7.0
+    assert stepper.x == stepper.step([1.0], 0.5) - 0.5 == 2.0
+    assert stepper.reset() == 2.0
+
+
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [

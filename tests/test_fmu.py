@@ -231,6 +231,19 @@ def test_all_outputs_are_all_that_are_no_inputs(tmp_path):
     assert names[:3] == ["time", "rate[0]", "x[0]"] and len({*names}) == len(names)
 
 
+def test_an_input_starts_as_it_is_wired_also_where_that_follows_a_parameter(tmp_path):
+    """It started at 3.00078, the parameter being moved a little while the equations were translated."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    plant, gain = bd.HYBRIDDYNAMICS("acrobot", name="plant"), bd.GAIN(2.0, name="gain")
+    bd.connect(bd.CONSTANT(1.5, name="wanted"), gain)
+    bd.connect(gain, plant.tau)
+    bd.connect(gain, bd.INTEGRATOR(name="x"))
+    path = sim.to_fmu(bd, tmp_path / "it.fmu", ["plant.tau"], ["x", "plant.q"], ["wanted.value"], binary=False)
+    starts = {v.name: v.start for v in fmpy.read_model_description(str(path)).modelVariables}
+    assert float(starts["plant.tau"]) == 3.0 and float(starts["wanted.value"]) == 1.5
+
+
 @needs_compiler
 @pytest.mark.parametrize(("solver", "within"), [("RK4", 1e-5), ("RK45", 1e-7)])
 def test_blocks_with_kinks_are_exported_as_they_are(tmp_path, solver, within):

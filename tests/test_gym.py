@@ -55,6 +55,26 @@ def test_arrays_that_change_later_are_others(kind):
     np.testing.assert_allclose(after[1], 0.1, atol=1e-6)  # what pushes with 1 for 0.1 s
 
 
+@pytest.mark.parametrize("count", [None, 3])
+@pytest.mark.parametrize("name", ["before", "after", "u"])
+def test_a_reward_cannot_write_into_what_goes_on(name, count):
+    """It changed the values that actions choose among, and what was before the next step, without a word."""
+
+    def reward(before, u, after):
+        given = {"before": before, "u": u, "after": after}[name]
+        given *= 2.0
+        return 0.0
+
+    env = cs.gym.make("pendulum", control="discrete", reward=reward, num_envs=count)
+    env.reset(seed=1)
+    action = 2 if count is None else np.full(count, 2)
+    if name == "u" and count:  # which are of this step alone
+        env.step(action)
+    else:
+        with pytest.raises(ValueError, match="read-only"):
+            env.step(action)
+
+
 @pytest.mark.parametrize("which", ["acrobot", "pendulum", "own"])
 def test_gymnasiums_own_checker_passes(which, acrobot):
     from gymnasium.utils.env_checker import check_env
@@ -260,6 +280,7 @@ def test_a_diagram_of_ones_own_is_an_environment():
         (lambda: cs.gym.make("acrobot", paramters="gym"), UnknownName, "did you mean 'parameters'"),
         (lambda: cs.gym.make(build, outputs=["cart"], reward=len), InvalidType, "inputs= is missing"),
         (lambda: own(low=None), InvalidValue, "give choices="),
+        (lambda: own(low=None, choices=[-1.0, 1.0]), InvalidValue, "give choices="),  # high= changed nothing
         (lambda: own(low=3.0), InvalidValue, "expected less than high, got 3 and 2"),
         (lambda: own(low=None, high=None, choices=[]), InvalidValue, "choices: expected one at least"),
         (lambda: own(low=None, high=None, choices=["left", "right"]), InvalidType, "choices: expected real numbers"),

@@ -397,3 +397,21 @@ def test_what_only_fades_has_no_operating_point(sim, fades):
     bd.connect(x, rate)
     bd.connect(rate, x)
     assert not sim.trim(bd).success
+
+
+@pytest.mark.parametrize(("value", "kind"), [("slow", "str"), (1j, "complex")])
+def test_what_carries_no_real_numbers_is_no_output(value, kind):
+    """Of complex numbers the real parts were taken; a text was an error of NumPy's."""
+    sim = cs.Simulation(live=False, progress=False)
+
+    def asked(ask):
+        bd = sim.blockdiagram()
+        bd.connect(x := bd.INTEGRATOR(1.0, name="x"), odd := bd.FUNCTION(lambda x: value, name="odd"))
+        bd.connect(odd, bd.NULL())
+        bd.connect(bd.CONSTANT(0.0, name="u"), x)
+        with pytest.raises(cs.BlockError, match=rf"odd\[0\] carries a {kind}, no real numbers"):
+            ask(bd)
+
+    asked(lambda bd: sim.linearize(bd, outputs=["odd"]))
+    asked(lambda bd: sim.trim(bd, inputs=["u"], outputs={"odd": 1.0}))
+    asked(lambda bd: sim.stepper(bd, outputs=["odd"], events=True))

@@ -571,6 +571,16 @@ def test_a_round_is_a_whole_number_of_ticks(given):
         sim.periodic_orbit(sampled(sim), **given)
 
 
+def test_a_search_leaves_the_numbers_of_the_diagram_as_they_were():
+    """A second search began with what events of the first had set."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    bd.connect(push := bd.CONSTANT(1.0, name="push"), x := bd.INTEGRATOR(-0.5, name="x"))
+    bd.connect(x, bd.EVENT("^", lambda block, states: setattr(push, "value", 0.5 * push.value), name="half"))
+    found = [sim.periodic_orbit(bd, 1.0) for _ in range(2)]
+    assert not found[0].success and found[0].message == found[1].message and push.value == 1.0
+
+
 def test_an_orbit_is_drawn_beside_its_multipliers():
     sim = simulation()
     orbit = sim.periodic_orbit(driven(sim), 2.0, watch=["total"])

@@ -165,3 +165,19 @@ def test_planes_that_cannot_be_drawn_are_named():
     held.connect(hold, v)
     with pytest.raises(DiagramError, match="'hold' is sampled"):
         sim.phase_portrait(held, xlim=(-1, 1), ylim=(-1, 1))
+
+
+def test_each_run_begins_with_the_numbers_of_the_diagram():
+    """The second one began with what an event of the first had set, and the diagram was left with that."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    x, v, push = bd.INTEGRATOR(0.0, name="x"), bd.INTEGRATOR(0.0, name="v"), bd.CONSTANT(-1.0, name="push")
+    bd.connect(push, v)
+    bd.connect(v, x)
+    bd.connect(x, bd.EVENT("v", lambda block, states: setattr(push, "value", 2.0), name="ground"))
+    plane = {"xlim": (-2, 2), "ylim": (-2, 2), "T": 2.5}
+    starts = [(1.0, 0.0), (0.5, 0.5), (1.0, 0.0)]
+    ways = [sim.phase_portrait(bd, starts=some, **plane).axes[0].lines for some in (starts, starts[1:2])]
+    np.testing.assert_array_equal(ways[0][0].get_xydata(), ways[0][4].get_xydata())
+    np.testing.assert_array_equal(ways[0][2].get_xydata(), ways[1][0].get_xydata())
+    assert push.value == -1.0

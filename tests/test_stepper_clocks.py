@@ -11,6 +11,7 @@ from scipy.linalg import expm
 
 import cstormpy as cs
 from cstormpy.errors import BlockError, CstormError, DiagramError
+from cstormpy.simulation.analysis.clocked_rows import ClockedRows
 
 
 @pytest.fixture
@@ -389,3 +390,24 @@ def test_a_start_that_is_refused_leaves_many_copies_where_they_stood(sim):
         many.reset([3.0, 4.0], 0.0)
     clock.T = 0.1
     assert [many.state_of(row) for row in (0, 1)] == before
+
+
+@pytest.mark.parametrize("where", ["stop", "begin"])
+def test_ctrl_c_leaves_copies_where_they_stood(sim, monkeypatch, where):
+    """Their clocks had ticked, or begun anew, while times and states were those before."""
+    whole, ended = (sim.batch_stepper(led(sim, T=0.1), ["wanted"], ["place"], count=3) for _ in range(2))
+    for stepper in (whole, ended):
+        stepper.step(np.ones((3, 1)), 0.2)
+    real = getattr(ClockedRows, where)
+
+    def interrupted(*given):
+        real(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClockedRows, where, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            ended.step(np.zeros((3, 1)), 0.2) if where == "stop" else ended.reset(t=7.0)
+    assert ended.state_of(0) == whole.state_of(0)
+    for _ in range(3):
+        np.testing.assert_array_equal(ended.step(np.ones((3, 1)), 0.12), whole.step(np.ones((3, 1)), 0.12))

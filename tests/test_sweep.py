@@ -2,6 +2,7 @@
 
 import _thread
 import functools
+import itertools
 import logging
 import threading
 import time
@@ -180,6 +181,9 @@ def test_a_failed_run_is_recorded_and_the_others_go_on(sim):
 def test_a_value_that_a_block_refuses_fails_in_its_run(sim):
     found = sim.sweep(pendulum, {"plant:q0": [[0.1], [0.1, 0.2]]}, ["plant.q"], T=0.1)
     assert found.failed.tolist() == [False, True] and "q0" in found.reasons[1,]
+    # of one entry it ended the whole sweep, by an error of NumPy's
+    found = sim.sweep(pendulum, {"plant:q0[0]": [0.1, [0.1, 0.2], "up"]}, ["plant.q"], T=0.1)
+    assert found.failed.tolist() == [False, True, True] and "q0[0]: cannot be set to 'up'" in found.reasons[2,]
 
 
 def test_an_option_that_the_builder_refuses_fails_in_its_runs(sim):
@@ -456,6 +460,9 @@ def test_the_same_number_is_not_varied_twice(sim):
     for twice in ({"plant:q0": [[0.1, 0.2]], "plant.q0[1]": [0.3]}, {"plant:q0[1]": [0.1], "plant.q0[1]": [0.3]}):
         with pytest.raises(cs.InvalidValue, match=r"plant\.q0 is named twice: .*, 'plant\.q0\[1\]'"):
             sim.sweep(pendulum, twice, ["plant.q"], T=0.1, rods=2)
+    for twice in ({"state": [1.0], "state:x_0": [2.0]}, {"state:x_0": [1.0], "state": [2.0]}):  # the last one won
+        with pytest.raises(cs.InvalidValue, match=r"sweep: state:x_0 is named twice: 'state"):
+            sim.sweep(decay, twice, final, T=0.1)
     found = sim.sweep(pendulum, {"plant:q0[0]": [0.1], "plant.q0[1]": [0.3]}, lambda out: out.x[0, :2], T=0.1, rods=2)
     assert found.value[0, 0].tolist() == [0.1, 0.3]
 
@@ -513,6 +520,18 @@ def test_numbers_of_a_mechanism_are_set_together_and_none_twice(sim):
     assert impossible.failed.tolist() == [False, True] and "mass" in impossible.reasons[(1,)]
     short = sim.sweep(pendulum, {"link1.com": [[0.1, 0.0]]}, final, T=0.1, rods=2)
     assert "link1.com: expected 3 numbers" in short.reasons[(0,)]
+
+
+def test_what_moves_a_pose_goes_from_the_diagrams_own_in_each_run(sim):
+    """It went on from where the run before had left it, by 0.1, then 0.3, on as many workers as there were."""
+    turns, shifts = [0.1, 0.2, 0.4], [0.0, 0.3]
+    both = {"link2.pose.rz": turns, "link2.pose.x": shifts}
+    found = sim.sweep(pendulum, both, lambda out: out.x[-1], T=0.3, rods=2, workers=1)
+    for (i, turn), (j, shift) in itertools.product(enumerate(turns), enumerate(shifts)):
+        bd = pendulum.build(sim, rods=2)
+        compile_diagram(bd)
+        Parameters(bd, list(both)).set(np.array([turn, shift]))
+        np.testing.assert_allclose(found.value[i, j], sim.run(bd, T=0.3).x[-1], rtol=1e-12)
 
 
 def test_what_is_no_diagram_is_refused(sim):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -42,21 +42,24 @@ def draw(entries: Sequence[Entry]) -> Figure:
     shown = [entry for entry in entries if len(entry.t)]
     if not shown:
         raise InvalidValue("plot: no run has a sample to draw")
-    joints, motors = shown[0].joints, shown[0].motors
+    joints = _with_units((entry.joints, entry.units) for entry in shown)
+    motors = _with_units((entry.motors, entry.motor_units) for entry in shown)
     figure, plots = _plots(plt, len(joints), len(motors))
+    positions, torques = dict(zip(joints, plots, strict=False)), dict(zip(motors, plots[len(joints) :], strict=True))
     colours = plt.rcParams["axes.prop_cycle"].by_key()["color"]
     # the first line is the widest, so that one which others cover is still seen
     widths = np.linspace(THICK, THIN, len(shown)) if len(shown) > 1 else [THIN]
     lines = [
-        _lines(plots, entry, colours[k % len(colours)], float(width))
+        _lines(positions, torques, entry, colours[k % len(colours)], float(width))
         for k, (entry, width) in enumerate(zip(shown, widths, strict=True))
     ]
-    for k, (joint, unit) in enumerate(zip(joints, shown[0].units, strict=True)):
-        _finish(plots[k], f"{joint} [{unit}]")
-        _look_at_goal(plots[k], shown, k)
-        _mark_goal(plots[k], shown[0], k)
-    for motor, unit, axes in zip(motors, shown[0].motor_units, plots[len(joints) :], strict=True):
-        _finish(axes, f"{motor} {'force' if unit == 'N' else 'torque'}\n[{unit}]")
+    for joint, unit in joints.items():
+        having = [entry for entry in shown if joint in entry.joints]
+        _finish(positions[joint], f"{joint} [{unit}]")
+        _look_at_goal(positions[joint], having, joint)
+        _mark_goal(positions[joint], having[0], joint)
+    for motor, unit in motors.items():
+        _finish(torques[motor], f"{motor} {'force' if unit == 'N' else 'torque'}\n[{unit}]")
     plots[0].set_xlim(0.0, max(float(entry.t[-1]) for entry in shown))
     figure.align_ylabels()
     labels, columns = _laid_out([_legend(entry) for entry in shown], figure.get_figwidth(), 2)
@@ -64,6 +67,15 @@ def draw(entries: Sequence[Entry]) -> Figure:
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * max(0, rows - IN_ABOVE))
     figure.legend(lines, labels, loc="outside upper center", ncols=columns, frameon=False)
     return figure
+
+
+def _with_units(entries: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[str, str]:
+    """Return the names of all runs, whose mechanisms may differ, with the units of the first that has them."""
+    found: dict[str, str] = {}
+    for names, units in entries:
+        for name, unit in zip(names, units, strict=True):
+            found.setdefault(name, unit)
+    return found
 
 
 def _laid_out(labels: Sequence[str], width: float, most: int) -> tuple[list[str], int]:
@@ -88,16 +100,14 @@ def _plots(plt: Any, joints: int, motors: int) -> tuple[Figure, list[Axes]]:
     return figure, [grid[row, column] for column, count in enumerate(counts) for row in range(count)]
 
 
-def _lines(axes: Sequence[Axes], entry: Entry, colour: str, width: float) -> Any:
-    n = len(entry.joints)
-    for k in range(n):
-        (line,) = axes[k].plot(entry.t, entry.q[:, k], color=colour, linewidth=width)
-    for k in range(entry.tau.shape[1]):
-        axes[n + k].plot(entry.t, entry.tau[:, k], color=colour, linewidth=width)
-    if entry.time_to_balance is not None:
-        for k in range(n):
-            at = np.interp(entry.time_to_balance, entry.t, entry.q[:, k])
-            axes[k].plot(entry.time_to_balance, at, "o", color=colour, markersize=5, zorder=3)
+def _lines(positions: Mapping[str, Axes], torques: Mapping[str, Axes], entry: Entry, colour: str, width: float) -> Any:
+    for joint, q in zip(entry.joints, entry.q.T, strict=True):
+        (line,) = positions[joint].plot(entry.t, q, color=colour, linewidth=width)
+        if entry.time_to_balance is not None:
+            at = np.interp(entry.time_to_balance, entry.t, q)
+            positions[joint].plot(entry.time_to_balance, at, "o", color=colour, markersize=5, zorder=3)
+    for motor, tau in zip(entry.motors, entry.tau.T, strict=False):
+        torques[motor].plot(entry.t, tau, color=colour, linewidth=width)
     return line
 
 
@@ -114,30 +124,31 @@ def _finish(axes: Axes, label: str) -> None:
     axes.grid(True, alpha=0.3)
 
 
-def _look_at_goal(axes: Axes, entries: Sequence[Entry], joint: int) -> None:
+def _look_at_goal(axes: Axes, entries: Sequence[Entry], joint: str) -> None:
     """Show what the runs that settle do, where others go so far away that nothing could be seen of it."""
-    seen = [entry.q[:, joint] for entry in entries if entry.settled]
+    seen = [entry.q[:, entry.joints.index(joint)] for entry in entries if entry.settled]
     if not seen:
         return
     least, most = min(float(q.min()) for q in seen), max(float(q.max()) for q in seen)
-    beside = ASIDE * max(most - least, float(entries[0].turn[joint]))
+    beside = ASIDE * max(most - least, float(entries[0].turn[entries[0].joints.index(joint)]))
     low, high = axes.get_ylim()
     if beside > 0.0 and high - low > most - least + 2.0 * beside:
         axes.set_ylim(max(low, least - beside), min(high, most + beside))
 
 
-def _mark_goal(axes: Axes, entry: Entry, joint: int) -> None:
+def _mark_goal(axes: Axes, entry: Entry, joint: str) -> None:
     """Draw a line where the goal is, and where it is again a turn further, as far as that is in sight.
 
     Where very many turns are, lines would hide the runs, and there are none.
     """
     if entry.goal is None:
         return
-    at, turn = float(entry.goal.q[joint]), float(entry.turn[joint])
+    k = entry.joints.index(joint)
+    at, turn = float(entry.goal.q[k]), float(entry.turn[k])
     low, high = axes.get_ylim()
     turns = range(math.ceil((low - at) / turn), math.floor((high - at) / turn) + 1) if turn else range(1)
-    for k in turns if len(turns) <= MOST_TURNS else ():
-        axes.axhline(at + k * turn, color="0.5", linewidth=1.0, linestyle="--", zorder=0)
+    for more in turns if len(turns) <= MOST_TURNS else ():
+        axes.axhline(at + more * turn, color="0.5", linewidth=1.0, linestyle="--", zorder=0)
 
 
 MAP_WIDTH, BARS, ROW, MARGIN = 9.0, 2.8, 0.24, 1.2

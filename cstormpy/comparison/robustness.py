@@ -198,8 +198,8 @@ def score(
     if entry.peak_torque is None or not len(entry.t):
         return Score(reason="there is no undisturbed run with a torque to compare with")
 
-    def build(simulation: Any, **given: Any) -> Any:
-        bd = make(simulation, **given)
+    def build(simulation: Any) -> Any:
+        bd = make(simulation, **options)  # whose names may be those of settings of a sweep
         disturb(bd, wanted.dt, wanted.longest)
         return bd
 
@@ -220,7 +220,7 @@ def score(
         off = [np.abs(e).max() for e in errors_from(goal, q, qd, turn, balls)]
         return float(out.t[-1] >= T and off[0] < wanted.position and off[1] < wanted.rate)
 
-    found = sim.sweep(build, samples=samples, measure=succeeds, T=T, progress=True, **settings, **options)
+    found = sim.sweep(build, samples=samples, measure=succeeds, T=T, progress=True, **settings)
     success = np.nan_to_num(found.value if len(found) else np.zeros(len(runs))) > 0.5
     curves, at = [], 0
     for criterion, name, values, each in plan:

@@ -66,6 +66,7 @@ class Environment(gymnasium.Env[Any, Any]):
         x = self.task.starts(self.np_random, 1, self._first) if given is None else given
         samples = self.task.samples(self.np_random, 1, self._drawing)
         self._y, self._steps = self.stepper.reset(x if isinstance(x, Mapping) else x[0], 0.0, samples), 0
+        self._y.flags.writeable = False
         self._show()
         return self._y.astype(np.float32), {}
 
@@ -73,6 +74,7 @@ class Environment(gymnasium.Env[Any, Any]):
         """Take a step; return the observation, the reward, and whether the episode ends, or is cut off."""
         u, before, task = self._actions.inputs(action), self._y, self.task
         after = self._y = self.stepper.step(u, task.dt)
+        after.flags.writeable = False  # it is what is before the next step
         self._steps += 1
         self._show()
         ended = bool(task.ends(after)) or bool(self.stepper.stopped)
@@ -180,6 +182,7 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
         given = self.task.given(options, self.num_envs, self._first.size)
         x = self.task.starts(self.np_random, self.num_envs, self._first) if given is None else given
         self._y = self.stepper.reset(x, 0.0, None, self.task.samples(self.np_random, self.num_envs, self._drawing))
+        self._y.flags.writeable = False
         self._steps[:], self._over[:] = 0, False
         return self._y.astype(np.float32), {}
 
@@ -197,6 +200,7 @@ class VectorEnvironment(VectorEnv[Any, Any, Any]):
         if anew is not None:
             after = self.stepper.reset(*anew)
             self._steps[over] = 0
+        after.flags.writeable = False  # it is what is before the next step
         self._y = after
         if self._unproven and (after != after[0]).any():
             task.prove(before, u, after)

@@ -29,7 +29,7 @@ class Task:
     """A task to be learnt in a diagram.
 
     `reward` and `terminated` are given arrays whose last axis counts outputs or inputs, of one environment or with a
-    row for each of many: written as ``after[..., 0]`` they serve for both.
+    row for each of many: written as ``after[..., 0]`` they serve for both. They cannot write into those of outputs.
 
     Parameters
     ----------
@@ -104,7 +104,8 @@ class Task:
         whole_number(self.substeps, "Task: substeps", 1, 10_000)
         if self.max_steps is not None:
             whole_number(self.max_steps, "Task: max_steps", 1, 10**9)
-        if (self.choices is None) == (self.low is None or self.high is None):
+        limits = [limit is not None for limit in (self.low, self.high)]
+        if not all(limits) if self.choices is None else any(limits):
             raise InvalidValue("Task: give choices=[[-1.0], [1.0]] for actions that choose, or low= and high=")
         for name in ("choices", "low", "high", "observation_low", "observation_high"):
             object.__setattr__(self, name, own_arrays(getattr(self, name)))
@@ -114,7 +115,9 @@ class Task:
         found = real_array(self.choices, "Task: choices", ("k",), ("k", size))
         if not len(found):
             raise InvalidValue("Task: choices: expected one at least, as [[-1.0], [1.0]]")
-        return real_array(found.reshape(len(found), -1), "Task: choices", ("k", size))
+        values = real_array(found.reshape(len(found), -1), "Task: choices", ("k", size)).copy()
+        values.flags.writeable = False  # a reward is given rows of it
+        return values
 
     def limits(self, size: int) -> tuple[Array, Array]:
         """Return the least and the greatest inputs."""

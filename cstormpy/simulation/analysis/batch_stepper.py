@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arguments import positive, whole_number
 from cstormpy.arrays import Array, real_array
-from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidValue, ShapeError
+from cstormpy.errors import BlockError, DiagramError, InvalidValue, ShapeError
 from cstormpy.graph.arrays import symbols
 from cstormpy.graph.calls import batch_caller
 from cstormpy.graph.code_cache import machine_for
@@ -142,7 +142,7 @@ class BatchStepper:
                     self._z[rows, part] = values
                 self._enter_wired(rows)
                 return self.look()
-            except CstormError:
+            except BaseException:  # Ctrl-C too
                 self._t, self._x, self._u, self._late = before
                 if clocked is not None and kept is not None:
                     clocked.put_back(kept)
@@ -187,12 +187,12 @@ class BatchStepper:
         end = self._t + ahead
         try:
             found = self._stepped(dt, end)
-        except BlockError:
+        except BaseException as failure:  # Ctrl-C too
             self._u = before
             if self._clocked is not None and kept is not None:
                 self._clocked.put_back(kept)
             bad = np.flatnonzero(~np.isfinite(given).all(axis=1))
-            if bad.size:
+            if bad.size and isinstance(failure, BlockError):
                 raise input_not_finite(given[bad[0]], self.inputs, f" of row {bad[0]}") from None
             raise
         self._x, self._end = self._end, self._x

@@ -12,11 +12,11 @@ from bdsim.blocks.sources import Constant
 from numpy.typing import ArrayLike
 
 from cstormpy.arguments import positive, whole_number
-from cstormpy.arrays import Array, real_number
+from cstormpy.arrays import Array, own_arrays, real_number
 from cstormpy.errors import DiagramError
 from cstormpy.simulation.analysis.analysis_start import first_state, saved_with, started
 from cstormpy.simulation.analysis.external import fixed_method, input_not_finite, ports_of, read_inputs, refuse_copies
-from cstormpy.simulation.analysis.model import Input, inputs_of, labels, named_once
+from cstormpy.simulation.analysis.model import Input, inputs_of, labels, named_once, numbers_of
 from cstormpy.simulation.analysis.ports import InputPort, arriving, feed_open_inputs, find_ports
 from cstormpy.simulation.analysis.stepped_by_others import samples_named
 from cstormpy.simulation.events import Event
@@ -45,13 +45,13 @@ class EventStepper:
     def __init__(self, sim: Any, bd: Any, inputs: Any, outputs: Any, x: Any, solver: str, substeps: int) -> None:
         self._substeps = whole_number(substeps, "stepper: substeps", 1, 10_000)
         fixed_method(solver, "stepper")
-        self._sim, self._bd, self._solver, self._first = sim, bd, solver, opened(x, "stepper: x")
+        self._sim, self._bd, self._solver, self._first = sim, bd, solver, own_arrays(opened(x, "stepper: x"))
         feed_open_inputs(bd, inputs, "stepper: inputs")
         with started(sim, bd, x, 0.0, "stepper") as (diagram, *_):
             ports = named_once(find_ports(bd, inputs, "stepper: inputs"), "stepper: inputs")
             self._given = inputs_of(ports, True, "stepper")
             self._constants = [_constant_of(diagram, each) for each in self._given]
-            watched = find_signals(bd, outputs, "stepper: outputs")
+            watched = numbers_of(find_signals(bd, outputs, "stepper: outputs"), "stepper")
             self.outputs = tuple(name for s in watched for name in labels(s))
             self._slots, self._watched = [s.slot for s in watched], [s.block[s.port] for s in watched]
             self._sizes = {str(b.name): b.ndstates for b in diagram.cells}

@@ -350,7 +350,8 @@ class Problem:
     def _result(self, trajectory: Trajectory, k: int | None, h: float) -> Result:
         """Return a run as its result, moved along the derivatives to parameter k."""
         rows = self._sampled(trajectory)
-        times, *moved = [v[rows] if k is None else v[rows] + h * d[rows, k] for v, d in _pairs(trajectory)]
+        # arrays of its own: a cost may change what it is given
+        times, *moved = [v[rows].copy() if k is None else v[rows] + h * d[rows, k] for v, d in _pairs(trajectory)]
         out = Result(name="results")
         out["t"], out["x"], out["xnames"] = times, moved[0], list(self.bd.statenames)
         if len(moved) > 1:

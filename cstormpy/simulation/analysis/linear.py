@@ -16,7 +16,16 @@ from cstormpy.arrays import Array, real_array
 from cstormpy.errors import DiagramError, InvalidValue, unknown_name
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import started
-from cstormpy.simulation.analysis.model import Input, checked, inputs_of, labels, make_model, named_once, standing_in
+from cstormpy.simulation.analysis.model import (
+    Input,
+    checked,
+    inputs_of,
+    labels,
+    make_model,
+    named_once,
+    numbers_of,
+    standing_in,
+)
 from cstormpy.simulation.analysis.ports import arriving, feed_open_inputs, find_outputs, find_ports
 from cstormpy.simulation.analysis.sampled import switch_as_sampled, switch_where_given, whole_period
 from cstormpy.simulation.named_states import numbers
@@ -86,6 +95,7 @@ class LinearModel:
         cls, A: ArrayLike, B: ArrayLike, C: ArrayLike, D: ArrayLike | None = None, dt: float | None = None
     ) -> LinearModel:
         """Return a model of matrices that are known, about zero."""
+        dt = None if dt is None else positive(dt, "dt")
         a, b, c = _matrix(A, "A"), _matrix(B, "B"), _matrix(C, "C")
         d = np.zeros((len(c), b.shape[1])) if D is None else _matrix(D, "D")
         if a.shape != (len(b), len(b)) or c.shape[1] != len(b) or d.shape != (len(c), b.shape[1]):
@@ -341,7 +351,7 @@ def linearize(
                 switch_where_given(diagram, simstate, t, state, period)
         if period is not None and bd.clocklist:
             _hold_what_ticks(diagram, given, t, state, period)
-        watched = find_outputs(bd, outputs, f"{who}: {'at' if cut else 'outputs'}")
+        watched = numbers_of(find_outputs(bd, outputs, f"{who}: {'at' if cut else 'outputs'}"), who)
         model = make_model(diagram, given, watched, linear=True)
         if not model.exact:
             reasons = "; ".join(f"{name}: {why}" for name, why in model.differenced)

@@ -73,13 +73,19 @@ def labels(signal: Signal) -> list[str]:
     return [signal.name + (f"[{', '.join(map(str, index))}]" if shape else "") for index in np.ndindex(shape)]
 
 
+def numbers_of(signals: list[Signal], what: str) -> list[Signal]:
+    """Return signals after a look at whether all carry real numbers; who asks is named where one does not."""
+    for signal in signals:
+        if np.asarray(signal.slot.value).dtype.kind not in "biuf":
+            raise BlockError(f"{what}: {signal.name} carries a {type(signal.slot.value).__name__}, no real numbers")
+    return signals
+
+
 def inputs_of(signals: list[Signal], held: bool, what: str) -> list[Input]:
     """Return the inputs that signals become, moved or held."""
     found: list[Input] = []
-    for signal in signals:
+    for signal in numbers_of(signals, what):
         value = np.asarray(signal.slot.value)
-        if value.dtype.kind not in "biuf":
-            raise BlockError(f"{what}: {signal.name} carries a {type(signal.slot.value).__name__}, no numbers")
         start = value.astype(float).ravel() if held else np.zeros(value.size)
         found.append(Input(signal, held, value.shape, start))
     return found

@@ -28,6 +28,7 @@ from cstormpy.simulation.analysis.sampled import ticks_within
 from cstormpy.simulation.analysis.trimming import idle_states
 from cstormpy.simulation.bdsim_blocks import handler_of
 from cstormpy.simulation.bounds import bounds_of, is_bounded
+from cstormpy.simulation.handlers import handling, kept
 from cstormpy.simulation.named_states import continuous_parts, numbers, phase_planes, sampled_names, state_places
 from cstormpy.simulation.results import Result
 from cstormpy.simulation.saved_state import SavedState, opened
@@ -352,8 +353,9 @@ def _looked_at(
     """Return the multipliers of a round, its run, and why it is none of a periodic orbit, if so."""
     multipliers = _multipliers(last, found.forced, found.scale[found.free])
     runs = runs if {"dt", "max_step"} & set(runs) else {**runs, "max_step": last.period / _SAMPLES}
-    out = found.sim.run(found.bd, T=last.period, start=found.begun(last.x), **runs)
-    return multipliers, out, message or _why_none(found, out, last.period, multipliers, tol, runs)
+    with kept(handling(found.bd.blocklist)):  # numbers that events set are those with which a round begins
+        out = found.sim.run(found.bd, T=last.period, start=found.begun(last.x), **runs)
+        return multipliers, out, message or _why_none(found, out, last.period, multipliers, tol, runs)
 
 
 def _once_round(

@@ -83,7 +83,10 @@ class Parameters:
         names = [names] if isinstance(names, str) else list(names)
         if not names:
             raise InvalidValue("parameters: name one or more, as in ['gain.K', 'controller.pd.kp']")
-        self.entries = [entry for name in names for entry in self._find(name)]
+        found = [self._find(name) for name in names]
+        self.entries = [entry for part in found for entry in part]
+        #: How many numbers each name stands for.
+        self.sizes = [len(part) for part in found]
         if not open_loops:
             self._refuse_closed()
         repeated = {e.name for e in self.entries if [f.name for f in self.entries].count(e.name) > 1}
@@ -97,14 +100,17 @@ class Parameters:
         self._refuse_the_same_start()
 
     def _refuse_the_same_number(self) -> None:
-        """Refuse a number of a mechanism that is named with its block and without."""
-        known: dict[tuple[int, str], str] = {}
+        """Refuse a number under two names: of a mechanism with its block and without, an entry as [0,1] and [0, 1]."""
+        known: dict[tuple[Any, ...], str] = {}
         for e in self.entries:
-            if (
-                e.mechanism is not None
-                and (first := known.setdefault((id(e.mechanism), e.attribute), e.name)) != e.name
-            ):
+            if e.state is None and (first := known.setdefault(self._place(e), e.name)) != e.name:
                 raise InvalidValue(f"parameters: {first} and {e.name} are the same number; name one of them")
+
+    def _place(self, e: _Entry) -> tuple[Any, ...]:
+        """Return where a number that is no state is kept."""
+        if e.mechanism is not None:
+            return id(e.mechanism), e.attribute
+        return id(e.block), self._attribute(e.block, e.attribute), e.index
 
     def _refuse_closed(self) -> None:
         """Refuse a state of a mechanism with loops: alone it cannot begin elsewhere."""

@@ -15,6 +15,7 @@ from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue
 from cstormpy.reporting import notice
 from cstormpy.simulation.analysis.analysis_start import first_state, started
 from cstormpy.simulation.analysis.model import make_model
+from cstormpy.simulation.handlers import handling, kept
 from cstormpy.simulation.named_states import numbers, phase_planes, state_places
 from cstormpy.simulation.saved_state import opened
 from cstormpy.simulation.units import mechanisms_of, units_of
@@ -64,7 +65,8 @@ def phase_portrait(
     ways, smooth = [], {} if {"dt", "max_step"} & set(options) else {"max_step": lasting / _SAMPLES}
     for begin in begins:
         there = rates.placed(begin)
-        out = sim.run(bd, T=lasting, start=there, **{"live": False, "threaded": True, **smooth, **options})
+        with kept(handling(bd.blocklist)):  # each begins with the numbers of the diagram, whatever events set
+            out = sim.run(bd, T=lasting, start=there, **{"live": False, "threaded": True, **smooth, **options})
         ways.append(out.x[:, places])
     units = units_of(mechanisms_of(bd.blocklist), [], [], [])
     labels = [f"{name} [{units[name]}]" if name in units else name for name in (bd.statenames[k] for k in places)]

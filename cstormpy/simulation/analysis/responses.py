@@ -156,7 +156,7 @@ def frequency_response(model: LinearModel, omega: Array) -> tuple[NDArray[np.com
             raise InvalidValue(f"frequency_response: a pole stands at ω = {w:g} rad/s; leave that out") from None
         rows.append(model.C @ states + model.D)
         roundings.append(np.abs(model.C) @ np.abs(states) + np.abs(model.D))
-    shape = -1, len(model.C), model.B.shape[1]
+    shape = len(omega), len(model.C), model.B.shape[1]
     found, terms = np.array(rows, dtype=complex).reshape(shape), np.array(roundings, dtype=float).reshape(shape)
     largest = np.abs(found).max(axis=2, initial=0.0, keepdims=True)
     return found, _ROUNDINGS * np.maximum(terms, largest)

@@ -14,8 +14,8 @@ from bdsim.block import SinkBlock
 from bdsim.components import Clock
 from numpy.typing import NDArray
 
-from cstormpy.arrays import Array, real_array, real_number
-from cstormpy.errors import BlockError, CstormError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
+from cstormpy.arrays import Array, own_arrays, real_array, real_number
+from cstormpy.errors import BlockError, DiagramError, InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.simulation.analysis.analysis_start import started
 from cstormpy.simulation.analysis.model import (
     AssemblyWithInputs,
@@ -171,7 +171,7 @@ class SteppedByOthers:
                     f"sim.run says which, or make another by sim.{who}(...)"
                 )
             yield Start(begin, x, due, not saved and self.saved is None)
-        except CstormError:
+        except BaseException:  # of blocks of a user, Ctrl-C
             for each, values in zip(arrays, kept, strict=True):
                 each[:] = values
             if before is not None:
@@ -266,7 +266,7 @@ def stepped_by_others(
             simstate,
             program,
             (t, state.copy()),
-            x if x is None or isinstance(x, Mapping) else state.copy(),
+            own_arrays(x) if x is None or isinstance(x, Mapping) else state.copy(),
             np.concatenate([*(i.value for i in moved), np.zeros(0)]),
             tuple(name for i in moved for name in labels(i.signal)),
             tuple(name for s in watched for name in labels(s)),

@@ -23,6 +23,7 @@ from cstormpy.simulation.analysis.model import (
     checked,
     labels,
     make_model,
+    numbers_of,
     standing_in,
 )
 from cstormpy.simulation.analysis.ports import feed_open_inputs
@@ -172,6 +173,7 @@ def trim(
                 "too, or give the point's states alone, point.x"
             )
         watched, asked = asked_of_outputs(bd, outputs or {})
+        numbers_of(watched, "trim")
         if free_ones := [s.name for s in watched if s.key in {i.signal.key for i in given}]:
             raise InvalidValue(
                 f"trim: outputs: {free_ones[0]} is among the inputs, which are free; leave it out of these, and set "

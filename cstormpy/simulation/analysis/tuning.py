@@ -80,12 +80,12 @@ class Tuning:
 
         Parameters
         ----------
-        signals : list of str, optional
+        signals : str or list of str, optional
             Watched signals or states; the watched ones, or else the states, unless given.
         """
         import matplotlib.pyplot as plt
 
-        names = () if signals is None else tuple(signals)
+        names = () if signals is None else (signals,) if isinstance(signals, str) else tuple(signals)
         before, after = groups_of(self.out_before, names), groups_of(self.out, names)
         figure, axes = plt.subplots(1 + len(after), 1, layout="constrained", figsize=(7.0, 2.2 * (1 + len(after))))
         panels = np.ravel(axes)

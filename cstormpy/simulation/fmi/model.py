@@ -91,10 +91,7 @@ def model_of(
     feed_open_inputs(bd, inputs, f"{what}: inputs")
     compile_diagram(bd)
     tuned = Parameters(bd, parameters) if not isinstance(parameters, (list, tuple)) or parameters else None
-    with contextlib.ExitStack() as stack:
-        if tuned is not None:  # what the equations take for granted of their values would not hold for others
-            stack.enter_context(tuned.moved())
-        diagram, simstate, _, state = stack.enter_context(started(sim, bd, None, 0.0, what))
+    with started(sim, bd, None, 0.0, what) as (diagram, simstate, _, state):
         moved = inputs_of(named_once(find_ports(bd, inputs, f"{what}: inputs"), f"{what}: inputs"), True, what)
         watched = named_once(find_signals(bd, outputs, f"{what}: outputs"), f"{what}: outputs")
         given = {i.signal.key for i in moved}
@@ -110,8 +107,10 @@ def model_of(
         sources = jumping_sources(diagram, moved)
         edges = Edges.of(sources)
         try:
-            assembly = _WithoutPython(diagram, moved)
-            program = assembly.program()
+            # what the equations take for granted of the values of parameters would not hold for others
+            with contextlib.nullcontext() if tuned is None else tuned.moved():
+                assembly = _WithoutPython(diagram, moved)
+                program = assembly.program()
         except NotTranslated as why:
             raise DiagramError(f"{what}: {why}") from why
         sampled = np.zeros(program.sampled_size)

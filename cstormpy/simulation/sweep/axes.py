@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cstormpy.errors import InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName, shown, unknown_name
 from cstormpy.simulation.analysis.parameters import Parameters
-from cstormpy.simulation.named_states import continuous_parts
+from cstormpy.simulation.named_states import continuous_parts, state_places
 from cstormpy.simulation.recording import memory
 from cstormpy.simulation.sweep.workers import AxisTarget
 
@@ -263,3 +263,8 @@ def check_twice(varied: Sequence[AxisTarget], bd: Any) -> None:
             same = one.kind == "parameter" and (one.block, one.parameter) == (other.block, other.parameter)
             if same and (one.number == other.number or None in (one.number, other.number)):
                 raise InvalidValue(f"sweep: {one.block}.{one.parameter} is named twice: {other.name!r}, {one.name!r}")
+    begun: dict[int, str] = {}
+    for name in (v.name for v in varied if v.kind == "state"):
+        for place in state_places(bd, name, "sweep: axis"):
+            if begun.setdefault(place, name) != name:
+                raise InvalidValue(f"sweep: {bd.statenames[place]} is named twice: {begun[place]!r}, {name!r}")

@@ -10,7 +10,7 @@ import queue
 import types
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from cstormpy.errors import DiagramError, InvalidType, UnknownName, shown, unkno
 from cstormpy.file_writer import file_path
 from cstormpy.mechanism import Mechanism
 from cstormpy.reporting import notice
-from cstormpy.simulation.analysis.parameters import Parameters
 from cstormpy.simulation.copies import Own, held_functions
 from cstormpy.simulation.interrupts import Interrupts
 from cstormpy.simulation.recording import find_signals
@@ -199,8 +198,7 @@ def _sweep(job: Job, axes: Axes, count: int, how: SweepSettings) -> Sweep:
     check_pickling(job, axes, how.executor)
     log = None if how.resume is None else Log(how.resume, header(axes, about))
     records: dict[int, Record] = {} if log is None else log.records
-    numbers = [v.name for v in job.varied if v.kind == "number"]
-    with Interrupts() as interrupts, Parameters(bd, numbers).kept() if numbers else nullcontext():
+    with Interrupts() as interrupts:
         going = SweepRuns(job, axes, records, (lambda found: None) if log is None else log.append, interrupts)
         try:
             order = axes.order([v.name for v in job.varied if v.kind == "option"])

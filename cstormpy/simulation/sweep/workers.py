@@ -8,14 +8,15 @@ import queue
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cstormpy.arguments import option
-from cstormpy.arrays import as_floats
+from cstormpy.arrays import Array, as_floats
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, ShapeError, shown, unknown_name
 from cstormpy.reporting import notice_once
 from cstormpy.simulation.analysis.parameters import Parameters
@@ -142,13 +143,11 @@ class Worker:
             for varied, value in pairs:
                 if varied.kind == "parameter":
                     set_parameter(bd, varied, value)
-            for varied, value in pairs:
-                if varied.kind == "number":
-                    set_numbers(bd, varied.name, value)
-            out = self._simulate(bd, {v.name: value for v, value in pairs if v.kind == "state"})
-            if out.status == "interrupted":
-                raise KeyboardInterrupt
-            return Record(measured(self.job.measure, out))
+            with numbers_set(bd, {v.name: value for v, value in pairs if v.kind == "number"}):
+                out = self._simulate(bd, {v.name: value for v, value in pairs if v.kind == "state"})
+                if out.status == "interrupted":
+                    raise KeyboardInterrupt
+                return Record(measured(self.job.measure, out))
         except NotTranslated:
             raise
         except CstormError as error:
@@ -193,13 +192,13 @@ def set_parameter(bd: Any, varied: AxisTarget, value: Any) -> None:
     if block is None:
         raise unknown_name("block", varied.block, bd.blocknames)
     option(varied.parameter, f"block {varied.block!r}: parameter", block._parameters)
-    if varied.number is not None:
-        numbers = np.array(getattr(block, varied.parameter), dtype=float)
-        if not 0 <= varied.number < numbers.size:
-            raise InvalidValue(f"{varied.name}: {varied.parameter} has {numbers.size} numbers, counted from 0")
-        numbers.flat[varied.number] = value
-        value = numbers
     try:
+        if varied.number is not None:
+            numbers = np.array(getattr(block, varied.parameter), dtype=float)
+            if not 0 <= varied.number < numbers.size:
+                raise InvalidValue(f"{varied.name}: {varied.parameter} has {numbers.size} numbers, counted from 0")
+            numbers.flat[varied.number] = value
+            value = numbers
         block._parameters[varied.parameter](block, varied.parameter, value)  # set_param of bdsim's blocks prints it
     except CstormError:
         raise
@@ -207,13 +206,23 @@ def set_parameter(bd: Any, varied: AxisTarget, value: Any) -> None:
         raise InvalidValue(f"{varied.name}: cannot be set to {value!r}: {type(error).__name__}: {error}") from error
 
 
-def set_numbers(bd: Any, name: str, value: Any) -> None:
-    """Set what `tune` has by a name: numbers of a block, or of the mechanism of blocks."""
-    found = Parameters(bd, name)
-    numbers = np.ravel(as_floats(value, name))
-    if numbers.size != len(found.entries):
-        raise ShapeError(f"{name}: expected {len(found.entries)} numbers, got {shown(value)}")
-    found.set(numbers)
+@contextmanager
+def numbers_set(bd: Any, given: Mapping[str, Any]) -> Iterator[None]:
+    """Let numbers that `tune` has by names be others, to the end of the ``with`` block.
+
+    They are as before then: what moves the pose of a link goes from where that is.
+    """
+    if not given:
+        yield
+        return
+    found, parts = Parameters(bd, list(given)), list[Array]()
+    for (name, value), size in zip(given.items(), found.sizes, strict=True):
+        parts.append(np.ravel(as_floats(value, name)))
+        if parts[-1].size != size:
+            raise ShapeError(f"{name}: expected {size} numbers, got {shown(value)}")
+    with found.kept():
+        found.set(np.concatenate(parts))
+        yield
 
 
 # ---------------------------------------------------------------- what an executor calls

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
 import cstormpy as cs
 from cstormpy import control
-from cstormpy.errors import CstormError
+from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.mechanism import library
 
 ACROBOT = library.acrobot()
@@ -106,3 +108,58 @@ def test_a_diagram_runs_with_what_its_law_holds_now(engine):
     made = end(control.LQR(ACROBOT, Q=[1.0, 2.0, 3.0, 4.0], limit=30.0))
     np.testing.assert_allclose(run(), made(), rtol=0, atol=1e-12)
     assert np.abs(run() - first).max() > 1e-3
+
+
+class Stepping(control.Law):
+    """Push harder by `push` from each change of the phase on, at 0.5 s."""
+
+    modes = ("a", "b")
+
+    def __init__(self, mech, push=1.0):
+        super().__init__(mech)
+        self.push, self.home = push, np.zeros(2)
+
+    def start(self, t, q, qd):
+        self.home = q.copy()
+
+    def torque(self, t, q, qd, reference=None):
+        return np.array([self.push])
+
+    def margin(self, t, q, qd):
+        return 0.5 - t if self.mode == 0 else 1.0
+
+    def switch(self, t, q, qd):
+        self.mode, self.push = 1, 2.0 * self.push
+
+
+def ran(*laws, engine="compiled"):
+    """Return the diagram of an acrobot for each law, and how it is run: the torques every 0.25 s."""
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd, mech = sim.blockdiagram(), cs.library.acrobot()
+    for k, law in enumerate(laws):
+        plant = bd.HYBRIDDYNAMICS(mech, q0=[0.3, 0.1 * k], name=f"plant{k}")
+        controller = bd.CONTROLLER(mech, {"mine": law}, name=f"controller{k}")
+        bd.connect(plant[0:2], controller[0:2])
+        bd.connect(controller.tau, plant.tau)
+    return lambda: sim.run(bd, T=1.0, dt=0.25, watch=["controller0"]).signal("controller0.tau").ravel().tolist()
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_number_that_a_law_changes_as_it_switches_begins_anew(engine):
+    """The second run of the same diagram began with what the first had left: 2 N m in place of 1 N m."""
+    law = Stepping("acrobot")
+    run = ran(law, engine=engine)
+    assert run() == run() == [1.0, 1.0, 2.0, 2.0, 2.0]
+    law.push = 3.0  # what somebody sets between runs holds
+    assert run() == run() == [3.0, 3.0, 6.0, 6.0, 6.0]
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_a_law_with_phases_belongs_to_one_controller(engine):
+    """Two controllers that shared a law shared its phase: each swung or balanced as the other did."""
+    law = Stepping("acrobot")
+    with pytest.raises(InvalidValue, match=r"controller0.*: law 'mine' is the same object as a law of .*controller1"):
+        ran(law, law, engine=engine)()
+    assert ran(law, copy.deepcopy(law), engine=engine)() == [1.0, 1.0, 2.0, 2.0, 2.0]
+    regulator = control.PD("acrobot", 1.0, 1.0)  # that remembers nothing
+    ran(regulator, regulator, engine=engine)()

@@ -155,7 +155,7 @@ class TVLQR(PostureLaw):
             self._check_width(motion.n, "motion")
             q, qd, qdd = motion.evaluate(times)
         else:
-            rows = [motion(float(t)) for t in times]
+            rows = [self._of_function(motion(float(t)), "motion") for t in times]
             parts = zip(*rows, strict=True)
             names = ("q", "qd", "qdd")
             q, qd, qdd = (checks.array(p, (len(times), n), f"motion, {k}") for p, k in zip(parts, names, strict=True))

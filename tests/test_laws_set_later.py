@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 
 import numpy as np
 import pytest
@@ -150,6 +151,8 @@ def test_a_number_that_a_law_changes_as_it_switches_begins_anew(engine):
     law = Stepping("acrobot")
     run = ran(law, engine=engine)
     assert run() == run() == [1.0, 1.0, 2.0, 2.0, 2.0]
+    for same in (law, copy.deepcopy(law), pickle.loads(pickle.dumps(law))):  # in another diagram too
+        assert ran(same, engine=engine)() == [1.0, 1.0, 2.0, 2.0, 2.0]
     law.push = 3.0  # what somebody sets between runs holds
     assert run() == run() == [3.0, 3.0, 6.0, 6.0, 6.0]
 

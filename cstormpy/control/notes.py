@@ -38,8 +38,10 @@ class Notes:
     def __init__(self, law: Law) -> None:
         self._law = law
         self._noting = [*_noting(law)]
-        self._first: dict[str, Any] = {}  # by name, what stood there before the first note
-        self._last: dict[str, Any] = {}  # and what was noted last
+        # by name, what stood there before the first note, and what was noted last: kept by the law, which may be in
+        # runs of other laws, or be copied, afterwards
+        held: tuple[dict[str, Any], dict[str, Any]] = law.__dict__.setdefault("_noted", ({}, {}))
+        self._first, self._last = held
 
     @property
     def laws(self) -> tuple[Law, ...]:
@@ -54,7 +56,8 @@ class Notes:
         for name, first in self._first.items():
             if first is not None and _same(now.get(name), self._last.get(name)):
                 self._set(name, first)
-        self._first, self._last = {}, {}
+        self._first.clear()
+        self._last.clear()
 
     def start(self, t: float, q: Array, qd: Array) -> None:
         """Let the law begin."""
@@ -99,11 +102,12 @@ class Notes:
         if not memory and not self._first:
             return
         now = self._plain()
-        self._first = {name: now.get(name) for name in memory} | self._first
+        for name in memory:
+            self._first.setdefault(name, now.get(name))
         for name, first in self._first.items():
             self._set(name, memory.get(name, first))
         there = self._plain()
-        self._last = {name: there.get(name) for name in self._first}
+        self._last.update({name: there.get(name) for name in self._first})
 
     def _set(self, name: str, value: Any) -> None:
         *within, last = name.split(".")

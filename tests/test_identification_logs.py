@@ -215,3 +215,22 @@ def test_a_link_may_be_called_by_a_number_in_brackets():
     assert np.abs(cs.identify(heavy, log, "leg[1]").residuals).max() < 1e-10
     with pytest.raises(cs.InvalidValue, match=r"'leg\[1\].limits': the dynamics do not depend on limits"):
         mech.parameter_sensitivity(q[0], qd[0], qdd[0], ["leg[1].limits"])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_log_of_one_row_is_refused_by_what_is_wanted():
+    """NumPy warned of the mean of an empty slice before."""
+    log = {name: values[:1] for name, values in a_motion().items()}
+    log["qdd"] = 0.0 * log["qd"]
+    with pytest.raises(cs.InvalidValue, match="a log of 1 rows is too short; 3 are the least"):
+        cs.identify(ARM, log, "forearm.mass", form="output")
+
+
+def test_a_frame_may_have_a_column_that_is_called_signal():
+    """It was taken for a run: "'Index' object is not callable"."""
+    pandas = pytest.importorskip("pandas")
+    log = a_motion(0.0)
+    columns = {f"{name}[{k}]": log[name][:, k] for name in ("q", "qd", "tau") for k in range(2)}
+    frame = pandas.DataFrame({"t": log["t"], **columns})
+    want = cs.identify(ARM, frame, "forearm.mass").values
+    np.testing.assert_array_equal(cs.identify(ARM, frame.assign(signal=1.0), "forearm.mass").values, want)

@@ -392,3 +392,22 @@ def test_a_motion_that_is_none_is_told_what_it_returns(motion):
 def test_the_largest_torque_of_laws_together_may_be_an_array_without_dimensions():
     laws = LawSet({"off": control.Off("acrobot")}, limit=np.array(3.0))
     assert laws.limit.tolist() == [3.0]
+
+
+def test_a_motion_may_be_written_into_the_same_arrays():
+    """All rows of the table were then those of the end; and a number was no torque of one motor."""
+    mech, curve = library.pendulum(), cubic([-1.5], [1.0], 0.2)
+    held = np.zeros((3, 1))
+
+    def motion(t):
+        held[:] = curve.evaluate(t)
+        return tuple(held)
+
+    def pushed(t):
+        return 3.0 * t
+
+    anew = control.TVLQR(mech, curve.evaluate, lambda t: [pushed(t)], t0=0.0, t1=0.2)
+    again = control.TVLQR(mech, motion, pushed, t0=0.0, t1=0.2)
+    np.testing.assert_array_equal(again.K, anew.K)
+    state = np.array([-1.4]), np.array([0.3])
+    assert again(0.1, *state) == anew(0.1, *state)

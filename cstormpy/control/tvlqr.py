@@ -173,8 +173,8 @@ class TVLQR(PostureLaw):
         if tau is None:
             return q, qd, load[:, motors]
         at = function(tau, "tau", "time")
-        rows = at(times) if getattr(at, "takes_times", False) else [np.array(at(float(t)), ndmin=1) for t in times]
-        return q, qd, checks.array(rows, (len(times), len(self.motors)), "tau")
+        given: Any = at(times) if getattr(at, "takes_times", False) else [np.array(at(float(t)), ndmin=1) for t in times]
+        return q, qd, checks.array(given, (len(times), len(self.motors)), "tau")
 
     def _hold(self, q: Array) -> Array:
         """Return the motor torques, (n_a,), that gravity and springs ask of a posture at rest."""

@@ -10,6 +10,7 @@ import pytest
 
 import cstormpy as cs
 from cstormpy import control
+from cstormpy.control.blend import LawSet
 from cstormpy.errors import CstormError, InvalidValue
 from cstormpy.mechanism import library
 
@@ -67,8 +68,39 @@ def test_what_more_follows_from_than_can_be_changed_stays():
                 setattr(law, name, getattr(law, name))
 
 
-def test_entries_of_a_weight_are_not_set_in_vain():
-    law = control.LQR(ACROBOT)
+def test_a_law_stays_with_its_mechanism():
+    """Another one changed a part of what the law computes, so that a pump of an acrobot took a pendulum."""
+    for law in (control.EnergyPump(ACROBOT), control.PD(ACROBOT, 1.0, 1.0), control.law("energy", ACROBOT)):
+        for other in ("pendulum", ACROBOT.with_parameters({"forearm.mass": 2.0})):
+            with pytest.raises(
+                InvalidValue, match="'mech' is part of what the law is made of; make another law for it"
+            ):
+                law.mech = other
+        law.mech = "acrobot"  # which it is
+        assert law.mech is ACROBOT
+
+    class Keeping(control.Law):
+        def __init__(self, mech):
+            self.mech = mech
+            super().__init__(mech)
+            self.mech = mech
+
+    assert Keeping("acrobot").mech == ACROBOT
+
+
+def test_the_limit_of_laws_together_is_checked_when_it_is_set():
+    laws = LawSet({"push": control.OpenLoop(ARM, [5.0, -5.0])})
+    laws.limit = [2.0, 3.0]
+    assert laws(*STATE).tolist() == [2.0, -3.0]
+    with pytest.raises(InvalidValue, match="limit: must not be negative"):
+        laws.limit = -1.0
+    laws.limit = None
+    assert laws(*STATE).tolist() == [5.0, -5.0]
+
+
+@pytest.mark.parametrize("copied", [lambda law: law, copy.deepcopy, lambda law: pickle.loads(pickle.dumps(law))])
+def test_entries_of_a_weight_are_not_set_in_vain(copied):
+    law = copied(control.LQR(ACROBOT))
     with pytest.raises(ValueError, match="read-only"):
         law.Q[0, 0] = 1000.0
     law.set_gain("Q.shoulder", 1000.0)

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array
+from cstormpy.control.checked import Checked
 from cstormpy.control.law import Law, Target, clipped, largest_torques
 from cstormpy.control.named import law as law_by_name
 from cstormpy.control.notes import Notes
@@ -121,12 +122,14 @@ class LawSet:
         self.phase_names = tuple(dict.fromkeys(phase for law in self._each for phase in law.modes))
         self._phases = [[self.phase_names.index(phase) for phase in law.modes] for law in self._each]
         motors = self._each[0].motors
-        self.blend = blend
-        self.limit = largest_torques(limit, motors)
+        self.blend, self.limit = blend, limit
         self.active: Any = 0 if first is None else self.number(first)
         self._looked_at: frozenset[int] = frozenset()  # laws whose margin was seen to be a number
         self.since = self.until = 0.0
         self.step: Array = np.zeros(len(motors))
+
+    #: What the constructor takes, and later too.
+    limit: Any = Checked(lambda laws, name, value: largest_torques(value, next(iter(laws.laws.values())).motors, name))
 
     @property
     def blend(self) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array, is_single
-from cstormpy.control.checked import Checked
+from cstormpy.control.checked import Checked, once
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.arrays import is_symbolic, symbols
@@ -106,13 +106,23 @@ class Law(metaclass=_LawClass):
     reference: Any
 
     def __init__(self, mech: Mechanism, limit: ArrayLike | None = None, reference: ReferenceLike = None) -> None:
-        self.mech = mechanism_of(mech, type(self).__name__)
+        vars(self)["mech"] = mechanism_of(mech, type(self).__name__)
         self.motors = self.mech.actuated
         self.mode, self.begun = 0, 0.0
         self._shape, self._torques = (self.mech.n,), (len(self.motors),)
         self._motors = places(self.mech.actuated_mask)
         self.limit = limit
         vars(self)["reference"] = self._as_reference(reference)  # what a law of one's own sets later is its own affair
+
+    def _same_mechanism(self, name: str, value: Any) -> Any:
+        """Return the mechanism that the law is made for, and refuse another one."""
+        if "_torques" not in vars(self):  # a law of one's own that keeps it before it calls this constructor
+            return value
+        if as_mechanism(value) != self.mech:
+            once(self, name, value)
+        return self.mech
+
+    mech: Any = Checked(_same_mechanism)
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), before their limit; free of side effects.

@@ -173,7 +173,8 @@ class TVLQR(PostureLaw):
         if tau is None:
             return q, qd, load[:, motors]
         at = function(tau, "tau", "time")
-        given: Any = at(times) if getattr(at, "takes_times", False) else [np.array(at(float(t)), ndmin=1) for t in times]
+        takes_times = getattr(at, "takes_times", False)
+        given: Any = at(times) if takes_times else [np.array(at(float(t)), ndmin=1) for t in times]
         return q, qd, checks.array(given, (len(times), len(self.motors)), "tau")
 
     def _hold(self, q: Array) -> Array:

@@ -87,6 +87,7 @@ class LawSelection(bases.Ported):
     def start(self, simstate: Any) -> None:
         """Begin a run: with the law it was made with, or that was selected since."""
         super().start(simstate)
+        self._refuse_shared()
         self._between = self._request if self._running else None
         if self._request is not None:
             self._first, self._request = self._request, None
@@ -107,6 +108,18 @@ class LawSelection(bases.Ported):
             margin, act, asked = self._request_margin, self._grant, self._is_asked
         Crossing(self, simstate, margin, act, signals=self._by_signal, asked=asked, told=self._present_law)
         Crossing(self, simstate, self._blend_left, signals=False, told="the blend ends")
+
+    def _refuse_shared(self) -> None:
+        """Refuse a law with a memory that another block of the diagram has too: each would change the other's phase."""
+        mine = self._laws.remembering
+        for other in getattr(self._bd, "blocklist", ()) if mine else ():
+            shared = mine.keys() & other.laws.remembering if isinstance(other, LawSelection) else ()
+            if shared and other is not self:
+                raise InvalidValue(
+                    f"{ports.label(self)}: law {mine[min(shared)]!r} is the same object as a law of "
+                    f"{ports.label(other)}, and has one phase and one memory for both; give one of them "
+                    "copy.deepcopy(law)"
+                )
 
     # ---------------------------------------------------------------- points of the run
 

@@ -212,3 +212,14 @@ def test_the_end_of_a_run_follows_the_numbers_of_a_spring(engine):
 
     expected = central_difference(end, np.array([3.0, 3.0, 3.0, 0.3, 0.0, -0.4]), 1e-3)
     np.testing.assert_allclose(found.gradient, expected, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_spring_that_is_relaxed_but_for_rounding_has_no_nan_in_between():
+    """A cosine of 1 + 2e-16 went through arccos, with a warning, though the sine was taken."""
+    rng = np.random.default_rng(3)
+    for rest in rng.normal(size=(50, 3)):
+        joint = cs.Spherical(stiffness=1.0, rest=rest)
+        assert_close(joint.stretch(rest), np.zeros(3), 1e-15)
+        half = rest + np.pi * rest / np.linalg.norm(rest)
+        assert_close(np.linalg.norm(joint.stretch(half)), np.pi, 1e-14)

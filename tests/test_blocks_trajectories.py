@@ -440,3 +440,20 @@ def test_a_joint_that_is_led_beside_the_motion_is_told(q0, qd0, joints, engine, 
     # a run that goes on does not begin there: it told of another place each time, in each step of a stepper of events
     assert caplog.text.count("stays beside that motion") == len(joints)
     assert "begins at 0.2" not in caplog.text, "of the one that is not led"
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+@pytest.mark.parametrize("T", [0.3, 2.0, 1.0 / 3.0])
+def test_a_run_of_a_motion_to_its_end_is_not_beyond_it(engine, T):
+    """It looks beside the jump that is declared there, and ended with "t = 2 s is outside of [0, 2]"."""
+    sim = cs.Simulation(graphics=False, progress=False, engine=engine)
+    bd = sim.blockdiagram()
+    motion = bd.SPLINETRAJECTORY(BSpline.clamped([[0.0], [0.0], [1.0], [1.0]], T), ends="error", name="motion")
+    record = bd.FROMDATA(t=[0.0, T], y=[1.0, 3.0], ends="error", name="record")
+    for source in (motion, record):
+        bd.connect(source[0], bd.INTEGRATOR(name=f"integral of {source.name}"))
+    out = sim.run(bd, T=T, dt=T / 7, watch=["motion"])
+    assert out.status == "finished"
+    np.testing.assert_allclose(out.x[-1], [0.5 * T, 2.0 * T], rtol=1e-6)
+    assert out.signal("motion.q")[-1] == 1.0
+    assert sim.run(bd, T=1.001 * T).status == "failed"

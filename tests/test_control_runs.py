@@ -7,7 +7,9 @@ import pytest
 from closeness import assert_close
 from running_laws import run, time_to_balance
 
+import cstormpy as cs
 from cstormpy import control
+from cstormpy.control.blend import LawSet
 from cstormpy.errors import CstormError
 from cstormpy.mechanism import library
 from cstormpy.trajectory import BSpline, cubic
@@ -362,3 +364,50 @@ def test_motions_that_can_not_be_followed_are_refused(arguments, message):
     rest = BSpline.clamped(np.tile(UPRIGHT, (4, 1)), duration=1.0)
     with pytest.raises(CstormError, match=message):
         control.TVLQR(library.acrobot(), **{"motion": rest, **arguments})
+
+
+def test_whole_numbers_and_lists_are_states_and_references_too():
+    """Of a ball at whole numbers the nearer rotation vector was cut to whole numbers, so that PD gave no torque.
+
+    Lists that a function returns for all joints were no references of motors that do not follow each other.
+    """
+    ball = cs.Mechanism([cs.Link("body", None, cs.Spherical(), mass=1.0, com=(0, 0.1, 0), inertia=(0.1, 0.1, 0.1))])
+    law = control.PD(ball, 10.0, 0.0, reference=[0.0, 0.0, -2.0])
+    want = law(0.0, np.array([0.0, 0.0, 4.0]), np.zeros(3))
+    assert want[2] == pytest.approx(10.0 * (2.0 * np.pi - 6.0))
+    np.testing.assert_array_equal(law(0.0, np.array([0, 0, 4]), np.zeros(3, int)), want)
+    arm = cs.library.chain(3)
+    ends = arm.with_drive(actuated=[arm.names[0], arm.names[2]])
+    law = control.PD(ends, 1.0, 0.0, reference=lambda t: ([1.0, 2.0, 3.0], [0.0] * 3, [0.0] * 3))
+    assert law(0.0, np.zeros(3), np.zeros(3)).tolist() == [1.0, 3.0]
+
+
+@pytest.mark.parametrize("motion", [lambda t: np.zeros(2), lambda t: (np.zeros(2), np.zeros(2)), lambda t: 1.0])
+def test_a_motion_that_is_none_is_told_what_it_returns(motion):
+    """It said "zip() argument 2 is longer than argument 1", or that a float is not iterable."""
+    with pytest.raises(cs.InvalidType, match=r"TVLQR, motion: expected that the function returns .*\(q, qd, qdd\)"):
+        control.TVLQR(cs.library.acrobot(), motion, t0=0.0, t1=0.1)
+
+
+def test_the_largest_torque_of_laws_together_may_be_an_array_without_dimensions():
+    laws = LawSet({"off": control.Off("acrobot")}, limit=np.array(3.0))
+    assert laws.limit.tolist() == [3.0]
+
+
+def test_a_motion_may_be_written_into_the_same_arrays():
+    """All rows of the table were then those of the end; and a number was no torque of one motor."""
+    mech, curve = library.pendulum(), cubic([-1.5], [1.0], 0.2)
+    held = np.zeros((3, 1))
+
+    def motion(t):
+        held[:] = curve.evaluate(t)
+        return tuple(held)
+
+    def pushed(t):
+        return 3.0 * t
+
+    anew = control.TVLQR(mech, curve.evaluate, lambda t: [pushed(t)], t0=0.0, t1=0.2)
+    again = control.TVLQR(mech, motion, pushed, t0=0.0, t1=0.2)
+    np.testing.assert_array_equal(again.K, anew.K)
+    state = np.array([-1.4]), np.array([0.3])
+    assert again(0.1, *state) == anew(0.1, *state)

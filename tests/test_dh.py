@@ -296,3 +296,17 @@ def test_degrees_in_a_table_are_noted(caplog):
     twist, turned = caplog.messages
     assert twist.startswith("row 1: alpha 90 rad is more than two turns") and "np.deg2rad" in twist
     assert turned.startswith("row 2: theta -95.5 rad")
+
+
+@pytest.mark.parametrize("convention", BOTH)
+def test_a_screw_without_pitch_is_a_revolute_joint_of_a_table(convention):
+    """Its row said "screw", which from_dh refused."""
+    rod = {"mass": 1.0, "com": (0.5, 0.0, 0.0)}
+    arm = Mechanism(
+        [Link("a", None, Screw((0, 0, 1), 0.0), **rod), Link("b", "a", Screw((0, 0, 1), 0.0), (1, 0, 0), **rod)]
+    )
+    rows, base = arm.to_dh(convention)
+    assert [row["type"] for row in rows] == ["revolute", "revolute"]
+    back = Mechanism.from_dh(rows, convention, base=base)
+    state = [0.3, -0.5], [1.0, 2.0], [0.1, 0.2]
+    np.testing.assert_allclose(back.inverse_dynamics(*state), arm.inverse_dynamics(*state), rtol=1e-13)

@@ -50,3 +50,14 @@ def test_the_highest_posture_of_a_ball_is_found():
         q = control.upright(mech)
         assert_close(mech.energy(q, np.zeros(mech.n))[1], 9.81 * height, 1e-9)
         assert_close(mech.gravity_load(q), np.zeros(mech.n), 1e-9)
+
+
+def test_the_highest_posture_of_springs_that_push_away_is_found():
+    """The size of their energy was negative, and so was a tolerance: "expected a positive number, got -5e-05"."""
+    for gravity, stiffness in (((0, 0, 0), -50.0), ((0, -9.81, 0), -50.0)):
+        rod = Link("rod", joint=Revolute((0, 0, 1), stiffness=stiffness, rest=0.3), mass=1.0, com=(0.5, 0, 0))
+        mech = Mechanism([rod], gravity=gravity)
+        q = control.upright(mech)
+        assert_close(mech.inverse_dynamics(q, [0.0], [0.0]), np.zeros(1), 1e-9)
+        at = np.linspace(q[0] - 0.5, q[0] + 0.5, 11)[:, None]
+        assert np.argmax(mech.inertial(at).potential) == 5

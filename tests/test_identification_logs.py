@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
-from cstormpy.mechanism import library
+from cstormpy.mechanism import Link, Mechanism, Revolute, library
 from cstormpy.reporting import notice_once
 
 ARM = library.planar_2r().with_gravity((0.0, -9.81, 0.0))
@@ -195,3 +195,42 @@ def test_a_joint_without_noise_leaves_the_noise_of_another_to_be_smoothed():
     q[:, 0] += 1e-3 * np.random.default_rng(0).normal(size=len(t))
     found = cs.identify(arm.with_parameters({"upper_arm.mass": 2.0}), {"t": t, "q": q, "tau": tau}, ["upper_arm.mass"])
     assert found.mechanism.link("upper_arm").mass == pytest.approx(1.25, rel=5e-3)
+
+
+def test_a_link_may_be_called_by_a_number_in_brackets():
+    """Its centre of mass alone, in which torques are not linear, was found as numbers of its inertia in silence."""
+    legs = [
+        Link("leg[0]", None, Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1)),
+        Link("leg[1]", "leg[0]", Revolute((0, 0, 1)), (1, 0, 0), 1.0, (0.4, 0.1, 0), (0.1, 0.1, 0.1)),
+    ]
+    mech = Mechanism(legs)
+    q, qd, qdd = np.random.default_rng(0).normal(size=(3, 60, 2))
+    log = {"q": q, "qd": qd, "qdd": qdd, "tau": mech.inverse_dynamics(q, qd, qdd)}
+    for name in ("leg[1].com", "leg[1].com[0]"):
+        with pytest.raises(
+            cs.InvalidValue, match=r"com.*: is found together with mass and inertia; name the link, 'leg"
+        ):
+            cs.identify(mech, log, name)
+    heavy = mech.with_parameters({"leg[1].mass": 3.0})
+    assert np.abs(cs.identify(heavy, log, "leg[1]").residuals).max() < 1e-10
+    with pytest.raises(cs.InvalidValue, match=r"'leg\[1\].limits': the dynamics do not depend on limits"):
+        mech.parameter_sensitivity(q[0], qd[0], qdd[0], ["leg[1].limits"])
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_a_log_of_one_row_is_refused_by_what_is_wanted():
+    """NumPy warned of the mean of an empty slice before."""
+    log = {name: values[:1] for name, values in a_motion().items()}
+    log["qdd"] = 0.0 * log["qd"]
+    with pytest.raises(cs.InvalidValue, match="a log of 1 rows is too short; 3 are the least"):
+        cs.identify(ARM, log, "forearm.mass", form="output")
+
+
+def test_a_frame_may_have_a_column_that_is_called_signal():
+    """It was taken for a run: "'Index' object is not callable"."""
+    pandas = pytest.importorskip("pandas")
+    log = a_motion(0.0)
+    columns = {f"{name}[{k}]": log[name][:, k] for name in ("q", "qd", "tau") for k in range(2)}
+    frame = pandas.DataFrame({"t": log["t"], **columns})
+    want = cs.identify(ARM, frame, "forearm.mass").values
+    np.testing.assert_array_equal(cs.identify(ARM, frame.assign(signal=1.0), "forearm.mass").values, want)

@@ -1,6 +1,7 @@
 """What users may get wrong in an optimal control problem: refused with its name before anything runs, or told."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -223,10 +224,19 @@ WRONG = {
     "a seed that is text": (lambda: arm().solve(seed="one"), InvalidType, "seed: expected a whole number"),
     "a negative seed": (lambda: arm().solve(seed=-1), InvalidType, "seed: expected a whole number"),
     "a number as executor": (lambda: arm().solve(executor=4), InvalidType, "executor: expected one of concurrent"),
+    "a callback of an executor": (lambda: watched_elsewhere(), InvalidValue, "callback: is not called by what an exec"),
+    "a part of a phase": (lambda: arm(collocation=3.5), InvalidType, "collocation: expected a whole number"),
+    "a phase of no dimension": (lambda: arm(collocation=np.array(0.5)), InvalidType, "collocation: expected a whole"),
     "a time that is text": (lambda: arm().solve().tau("now"), InvalidType, "t: expected a number"),
     "a time that is NaN": (lambda: arm().solve().tau(math.nan), NonFinite, "t: expected a finite number"),
     "frames that are text": (lambda: arm().solve().plot(frames="all"), InvalidType, "frames: expected a whole number"),
 }
+
+
+def watched_elsewhere():
+    """The callback was never called, without a word."""
+    with ThreadPoolExecutor(1) as pool:
+        return arm().solve(executor=pool, callback=lambda now: None)
 
 
 @pytest.mark.parametrize("case", WRONG)
@@ -239,6 +249,25 @@ def test_is_refused(case):
 def test_a_duration_may_be_a_number_of_numpy():
     """It was a TypeError, "iteration over a 0-d array"."""
     assert arm(duration=np.array(1.5)).low_duration == 1.5
+
+
+@pytest.mark.parametrize("limit", [(None, 5.0), (-np.inf, 5.0), (-5.0, None)])
+def test_a_torque_may_be_limited_to_one_side(limit):
+    """Random starts were NaN: "control points: expected finite numbers, got nan"."""
+    problem = Problem(
+        "acrobot",
+        duration=1.0,
+        start=[-np.pi / 2, 0],
+        objective=Effort() + 10 * Terminal(q={"shoulder": -1.2}),
+        limits={"torque": {"elbow": limit}},
+        points=6,
+        steps=100,
+    )
+    assert np.isfinite(problem.bounds).all()
+    found = problem.solve(starts=3, iterations=30, progress=False)
+    assert found.feasible and len(found.outcomes) == 3
+    free = problem.replace(limits=None).solve(progress=False)  # whose torque stays within 3 N m
+    assert found.cost == pytest.approx(free.cost, rel=1e-4)
 
 
 def test_a_duration_is_found_where_the_ends_fix_all_control_points():

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from cstormpy.control import upright
 from cstormpy.errors import FileFormatError, InvalidType, InvalidValue, NonFinite, ShapeError, UnknownName
 from cstormpy.mechanism import Fixed, Free, Link, Mechanism, Revolute, Shape, skeleton
 from cstormpy.report.data import skeleton_data
@@ -158,3 +159,18 @@ class TestDrawn:
         far[2, 3] = 2.0
         assert not skeleton(Mechanism([Link("a", None, Free(), far, mass=1.0)])).base
         assert len(skeleton(Mechanism([Link("a", None, Revolute((0, 1, 0)), far, mass=1.0)])).base) == 1
+
+
+@pytest.mark.parametrize("kind, size", [("sphere", 0.0), ("box", (0, 0, 0)), ("capsule", (0, 0)), ("cylinder", (0, 0))])
+def test_a_shape_without_extent_is_nothing_to_draw(kind, size):
+    """The size of its mechanism was asked of an empty array: "zero-size array to reduction operation maximum".
+
+    That size is asked for by laws, identification and optimal control as well.
+    """
+    rod = Link("rod", None, Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0))
+    dotted = Mechanism([rod.replace(shapes=[Shape(kind, size)])])
+    assert not dotted.links[0].shapes[0].solid().faces
+    assert skeleton(dotted).reach == skeleton(Mechanism([rod])).reach
+    assert dotted._repr_html_()
+    q = upright(dotted)
+    assert q == pytest.approx([np.pi / 2])

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array
-from cstormpy.control.law import Law, Target, clipped
+from cstormpy.control.checked import Checked
+from cstormpy.control.law import Law, Target, clipped, largest_torques
 from cstormpy.control.named import law as law_by_name
 from cstormpy.control.notes import Notes
 from cstormpy.control.phases import refuse_margin, refuse_mode, refuse_phases
@@ -121,12 +122,14 @@ class LawSet:
         self.phase_names = tuple(dict.fromkeys(phase for law in self._each for phase in law.modes))
         self._phases = [[self.phase_names.index(phase) for phase in law.modes] for law in self._each]
         motors = self._each[0].motors
-        self.blend = blend
-        self.limit = None if limit is None else _limits(limit, motors)
+        self.blend, self.limit = blend, limit
         self.active: Any = 0 if first is None else self.number(first)
         self._looked_at: frozenset[int] = frozenset()  # laws whose margin was seen to be a number
         self.since = self.until = 0.0
         self.step: Array = np.zeros(len(motors))
+
+    #: What the constructor takes, and later too.
+    limit: Any = Checked(lambda laws, name, value: largest_torques(value, next(iter(laws.laws.values())).motors, name))
 
     @property
     def blend(self) -> float:
@@ -174,11 +177,13 @@ class LawSet:
     def begin(self, t: float, q: Array, qd: Array, law: str | int | None = None) -> None:
         """Begin a run, with the active law or another one: no blend, and the phase that fits the state.
 
-        Laws that do not say which one that is begin in the phase they were made in, whatever a run before left.
+        Laws that do not say which one that is begin in the phase they were made in, whatever a run before left; so do
+        the numbers that they change as they begin or switch.
         """
         active = self.active if law is None else self.number(law)
-        for each in self._each:
+        for each, notes in zip(self._each, self._notes, strict=True):
             each.mode, each.begun = each.__dict__["_first_phase"]
+            notes.reset()
         self._start(active, t, q, qd)
         self.active, self.since, self.until = active, t, t
         self.step.fill(0.0)
@@ -250,6 +255,12 @@ class LawSet:
         return choose(self.active, [functools.partial(pick, law.mode, numbers) for law, numbers in each])
 
     # ---------------------------------------------------------------- memory
+
+    @property
+    def remembering(self) -> dict[int, str]:
+        """The name of each law that remembers something, or has such a law within it, by the identity of that."""
+        pairs = zip(self.names, self._notes, strict=True)
+        return {id(law): name for name, notes in pairs for law in notes.laws}
 
     def noted(self, again: bool = True) -> dict[str, Any]:
         """Return the real numbers that laws, and the blend, have from where they began, by what they are.
@@ -378,13 +389,3 @@ def _checked(laws: Mapping[str, Law]) -> dict[str, Law]:
                 f"but law {next(iter(found))!r} for {', '.join(first.motors)} of {', '.join(first.mech.names)}"
             )
     return found
-
-
-def _limits(limit: ArrayLike, motors: tuple[str, ...]) -> Array:
-    """Return the largest torque of each motor."""
-    if np.isscalar(limit):
-        return np.full(len(motors), checks.nonnegative(limit, "limit"))
-    values = checks.array(limit, (len(motors),), f"limit (for {', '.join(motors)})")
-    for motor, value in zip(motors, values.tolist(), strict=True):
-        checks.nonnegative(value, f"limit of motor {motor!r}")
-    return values

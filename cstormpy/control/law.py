@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy import checks
 from cstormpy.arrays import Array, is_single
-from cstormpy.control.checked import Checked
+from cstormpy.control.checked import Checked, once
 from cstormpy.control.prepared import places
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
 from cstormpy.graph.arrays import is_symbolic, symbols
@@ -37,6 +37,21 @@ def clipped(tau: Array, limit: Array) -> Array:
     [3.0, -4.0]
     """
     return np.minimum(np.maximum(tau, -limit), limit)
+
+
+def largest_torques(value: Any, motors: tuple[str, ...], name: str = "limit") -> Array | None:
+    """Return the largest torques, (n_a,), from one for all or one for each; None if there are none.
+
+    >>> largest_torques(2.0, ("shoulder", "elbow")).tolist()
+    [2.0, 2.0]
+    """
+    if value is None:
+        return None
+    if is_single(value):
+        return np.full(len(motors), checks.nonnegative(value, name))
+    given = checks.array(value, (len(motors),), f"{name} (for {', '.join(motors)})")
+    each = zip(given.tolist(), motors, strict=True)
+    return np.array([checks.nonnegative(v, f"{name}, motor {m!r}") for v, m in each])
 
 
 class _LawClass(ArgumentNames, ABCMeta):
@@ -91,13 +106,23 @@ class Law(metaclass=_LawClass):
     reference: Any
 
     def __init__(self, mech: Mechanism, limit: ArrayLike | None = None, reference: ReferenceLike = None) -> None:
-        self.mech = mechanism_of(mech, type(self).__name__)
+        vars(self)["mech"] = mechanism_of(mech, type(self).__name__)
         self.motors = self.mech.actuated
         self.mode, self.begun = 0, 0.0
         self._shape, self._torques = (self.mech.n,), (len(self.motors),)
         self._motors = places(self.mech.actuated_mask)
         self.limit = limit
         vars(self)["reference"] = self._as_reference(reference)  # what a law of one's own sets later is its own affair
+
+    def _same_mechanism(self, name: str, value: Any) -> Any:
+        """Return the mechanism that the law is made for, and refuse another one."""
+        if "_torques" not in vars(self):  # a law of one's own that keeps it before it calls this constructor
+            return value
+        if as_mechanism(value) != self.mech:
+            once(self, name, value)
+        return self.mech
+
+    mech: Any = Checked(_same_mechanism)
 
     def torque(self, t: float, q: Array, qd: Array, reference: Target | None = None) -> Array:
         """Return the torques of the motors, (n_a,), before their limit; free of side effects.
@@ -248,17 +273,7 @@ class Law(metaclass=_LawClass):
         joints = self._gain_joints(name)
         return checks.array(value, (len(joints),), f"{name} (for {', '.join(joints)})")  # type: ignore[arg-type]
 
-    def _largest(self, name: str, value: Any) -> Array | None:
-        """Return the largest torques, (n_a,), from one for all or one for each."""
-        if value is None:
-            return None
-        if is_single(value):
-            return np.full(len(self.motors), checks.nonnegative(value, name))
-        given = checks.array(value, (len(self.motors),), f"{name} (for {', '.join(self.motors)})")
-        each = zip(given.tolist(), self.motors, strict=True)
-        return np.array([checks.nonnegative(v, f"{name}, motor {m!r}") for v, m in each])
-
-    limit: Any = Checked(_largest)
+    limit: Any = Checked(lambda law, name, value: largest_torques(value, law.motors, name))
 
     # ---------------------------------------------------------------- reference
 
@@ -303,14 +318,14 @@ class Law(metaclass=_LawClass):
             return own
         return own(t) if isinstance(own, _Following) else self._of_function(own(t))
 
-    def _of_function(self, found: Any) -> Target:
+    def _of_function(self, found: Any, what: str = "reference") -> Target:
         """Return what a function of one's own said to follow; refuse what is no position, rate and acceleration."""
         parts = tuple(found) if isinstance(found, (tuple, list, np.ndarray)) else ()
         width = len(parts[0]) if parts and not is_single(parts[0]) else 0
         parts = tuple(np.zeros(width) + part if is_single(part) else part for part in parts)
         if len(parts) != 3 or not width or any(len(part) != width for part in parts):
             raise InvalidType(
-                f"{type(self).__name__}, reference: expected that the function returns position, rate and "
+                f"{type(self).__name__}, {what}: expected that the function returns position, rate and "
                 f"acceleration, as (q, qd, qdd), each with a number for each joint, got {shown(found)}"
             )
         return parts

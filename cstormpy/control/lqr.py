@@ -112,6 +112,10 @@ class LQR(PostureLaw):
             self.S, self.K = regulator(self.A, self.B, both["Q"], both["R"], self.states)
         return weight
 
+    def _prepare(self) -> None:
+        for weight in (self.Q, self.R):  # copies of arrays can be written into
+            weight.setflags(write=False)
+
     goal: Any = Checked(once)
     Q: Any = Checked(_weight)
     R: Any = Checked(_weight)

@@ -38,7 +38,26 @@ class Notes:
     def __init__(self, law: Law) -> None:
         self._law = law
         self._noting = [*_noting(law)]
-        self._first: dict[str, Any] = {}  # by name, what stood there before the first note
+        # by name, what stood there before the first note, and what was noted last: kept by the law, which may be in
+        # runs of other laws, or be copied, afterwards
+        held: tuple[dict[str, Any], dict[str, Any]] = law.__dict__.setdefault("_noted", ({}, {}))
+        self._first, self._last = held
+
+    @property
+    def laws(self) -> tuple[Law, ...]:
+        """The law and those within it, as far as they do anything as they begin or switch."""
+        return tuple(law for _, law in self._noting)
+
+    def reset(self) -> None:
+        """Forget what is noted: what stood there before stands there again, unless somebody has set it since."""
+        if not self._first:
+            return
+        now = self._plain()
+        for name, first in self._first.items():
+            if first is not None and _same(now.get(name), self._last.get(name)):
+                self._set(name, first)
+        self._first.clear()
+        self._last.clear()
 
     def start(self, t: float, q: Array, qd: Array) -> None:
         """Let the law begin."""
@@ -54,8 +73,9 @@ class Notes:
         before = self._plain()
         act(t, q, qd)
         for name, value in self._plain().items():
-            if name not in self._first and name not in _ELSEWHERE and not _same(before.get(name), value):
-                self._first[name] = before.get(name)
+            if name not in _ELSEWHERE and not _same(before.get(name), value):
+                self._first.setdefault(name, before.get(name))
+                self._last[name] = value
 
     def _plain(self) -> dict[str, Any]:
         """Return copies of the numbers, arrays of numbers and texts of the laws that note, by name."""
@@ -82,12 +102,17 @@ class Notes:
         if not memory and not self._first:
             return
         now = self._plain()
-        self._first = {name: now.get(name) for name in memory} | self._first
+        for name in memory:
+            self._first.setdefault(name, now.get(name))
         for name, first in self._first.items():
-            value = memory.get(name, first)
-            *within, last = name.split(".")
-            owner = functools.reduce(getattr, within, self._law)
-            setattr(owner, last, np.array(value) if isinstance(value, (list, np.ndarray)) else value)
+            self._set(name, memory.get(name, first))
+        there = self._plain()
+        self._last.update({name: there.get(name) for name in self._first})
+
+    def _set(self, name: str, value: Any) -> None:
+        *within, last = name.split(".")
+        owner = functools.reduce(getattr, within, self._law)
+        setattr(owner, last, np.array(value) if isinstance(value, (list, np.ndarray)) else value)
 
 
 def _noting(law: Law, of: str = "", above: tuple[Law, ...] = ()) -> Iterator[tuple[str, Law]]:

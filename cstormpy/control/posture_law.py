@@ -47,7 +47,7 @@ def brought_near(balls: Sequence[int], q: Array, qd: Array, posture: Array) -> t
     """
     if not balls:
         return q, qd, []
-    q, qd, turns = q.copy(), qd.copy(), []
+    q, qd, turns = 1.0 * q, 1.0 * qd, []  # copies that take fractions
     for first in balls:
         at = slice(first, first + 3)
         q[at], qd[at], turn = _nearest(q[at], qd[at], posture[at])

@@ -65,7 +65,7 @@ class _Tracking(PostureLaw):
         q_r, qd_r, qdd_r = self._target(t, reference)
         if len(q_r) != len(self.followed):
             self._check_width(len(q_r), f"{type(self).__name__}, reference")
-            q_r, qd_r, qdd_r = q_r[at], qd_r[at], qdd_r[at]
+            q_r, qd_r, qdd_r = (np.asanyarray(part)[at] for part in (q_r, qd_r, qdd_r))
         return self.kp * (q_r - q[at]) + self.kd * (qd_r - qd[at]), qdd_r
 
 

@@ -155,7 +155,8 @@ class TVLQR(PostureLaw):
             self._check_width(motion.n, "motion")
             q, qd, qdd = motion.evaluate(times)
         else:
-            rows = [motion(float(t)) for t in times]
+            # copies: the function may write each answer into the same arrays
+            rows = [tuple(map(np.array, self._of_function(motion(float(t)), "motion"))) for t in times]
             parts = zip(*rows, strict=True)
             names = ("q", "qd", "qdd")
             q, qd, qdd = (checks.array(p, (len(times), n), f"motion, {k}") for p, k in zip(parts, names, strict=True))
@@ -172,8 +173,9 @@ class TVLQR(PostureLaw):
         if tau is None:
             return q, qd, load[:, motors]
         at = function(tau, "tau", "time")
-        rows = at(times) if getattr(at, "takes_times", False) else [at(float(t)) for t in times]
-        return q, qd, checks.array(rows, (len(times), len(self.motors)), "tau")
+        takes_times = getattr(at, "takes_times", False)
+        given: Any = at(times) if takes_times else [np.array(at(float(t)), ndmin=1) for t in times]
+        return q, qd, checks.array(given, (len(times), len(self.motors)), "tau")
 
     def _hold(self, q: Array) -> Array:
         """Return the motor torques, (n_a,), that gravity and springs ask of a posture at rest."""

@@ -222,7 +222,8 @@ def _by_output(
         log = replace(log, q=q, qd=qd)
     if not log.timed:
         raise UnknownName("data: has no times; form='output' simulates the motion, so give the times 't'")
-    apart = float(np.median(np.diff(log.t)[np.diff(log.run) == 0]))
+    steps = np.diff(log.t)[np.diff(log.run) == 0]
+    apart = float(np.median(steps)) if len(steps) else 0.0  # of so few rows the search says what is wanted
     if max_step is None and apart > MOST_PARTS * step:
         raise InvalidValue(
             f"data, t: the rows are {apart:g} s apart, {apart / step:.0f} steps of {step:g} s each; give the times in "

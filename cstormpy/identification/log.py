@@ -169,7 +169,7 @@ def _rows(mech: Mechanism, data: Any, signals: dict[str, str], what: str) -> dic
     """Return the quantities that a log has, by name, of as many rows each."""
     for name in signals:
         option(name, "signals", ("t", *QUANTITIES))
-    if isinstance(data, Mapping) and not hasattr(data, "signal"):
+    if isinstance(data, Mapping) and not _is_run(data):
         _look_at_keys(data, signals, what)
     found = {name: _quantity(mech, data, name, signals.get(name), what) for name in QUANTITIES}
     for name in ("q", "tau"):
@@ -204,6 +204,11 @@ def _complete(
     if t is not None:
         _refuse_falls(t, keep, what)
     return keep
+
+
+def _is_run(data: Any) -> bool:
+    """Tell a run from a frame, which has its columns as attributes, perhaps one that is called "signal"."""
+    return callable(getattr(data, "signal", None)) and hasattr(data, "t")
 
 
 def _look_at_keys(data: Mapping[Any, Any], signals: dict[str, str], what: str) -> None:
@@ -304,7 +309,7 @@ def _say_degrees(mech: Mechanism, t: Array, q: Array, qd: Array, parts: list[NDA
 
 def _quantity(mech: Mechanism, data: Any, name: str, signal: str | None, what: str) -> Array | None:
     """Return (N, n) of a quantity, or None where a log has none."""
-    if hasattr(data, "signal") and hasattr(data, "t"):
+    if _is_run(data):
         found = data.signal(signal) if signal else _from_columns(mech, data.columns(), name)
     elif hasattr(data, "columns") and hasattr(data, "to_numpy"):
         found = _from_columns(mech, {str(column): data[column] for column in data.columns}, name, signal)
@@ -379,7 +384,7 @@ def _from_columns(mech: Mechanism, columns: Mapping[str, Any], name: str, signal
 
 
 def _times(data: Any, name: str, count: int, what: str) -> Array | None:
-    if hasattr(data, "signal") and hasattr(data, "t"):
+    if _is_run(data):
         found = data.t
     elif hasattr(data, "columns"):
         found = data[name] if name in data.columns else data.index if data.index.name == name else None

@@ -173,7 +173,7 @@ def _meant(mech: Mechanism, name: str, moving: Sequence[str]) -> list[str]:
 
 def _refuse_other(mech: Mechanism, name: str, names: Sequence[str]) -> None:
     """Refuse a parameter in which the inverse dynamics is not linear."""
-    field = name.partition("[")[0].rpartition(".")[2]
+    field = name.rpartition(".")[2].partition("[")[0]  # the name of a link may have a bracket too
     link = name.rpartition(f".{field}")[0]
     if any(isinstance(part, Term) and part.field not in _OF_JOINT for part in components(mech)[name]) or not all(
         isinstance(part, (Inertia, Term)) for part in components(mech)[name]
@@ -182,7 +182,7 @@ def _refuse_other(mech: Mechanism, name: str, names: Sequence[str]) -> None:
             f"parameter {name!r}: the torques are not linear in it; identify finds mass, com and inertia of links, and "
             f"{', '.join(_OF_JOINT)} of joints, and with form='output' any number"
         )
-    if field == "com" and ("[" in name or not _whole(link) <= set(names)):
+    if field == "com" and (name.endswith("]") or not _whole(link) <= set(names)):
         raise InvalidValue(f"parameter {name!r}: is found together with mass and inertia; name the link, {link!r}")
 
 

@@ -168,7 +168,8 @@ def find(mech: Linkage, names: Any) -> list[tuple[str, tuple[Component, ...]]]:
 
 
 def _refusal(mech: Linkage, name: str, known: dict[str, tuple[Component, ...]]) -> UnknownName | InvalidValue:
-    owner, _, field = name.partition("[")[0].rpartition(".")
+    owner, _, field = name.rpartition(".")  # of a name that may have a bracket too
+    field = field.partition("[")[0]
     if field == "limits":
         return InvalidValue(f"parameter {name!r}: the dynamics do not depend on limits")
     if any(isinstance(loop, Coupling) and loop.name == owner for loop in mech.loops) and field in COUPLING_PARAMETERS:

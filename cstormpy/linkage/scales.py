@@ -45,7 +45,7 @@ def work_of(mech: Linkage) -> float:
     """Return an ordinary size of its potential energy: of all masses lifted by its length, and of its springs."""
     if "work" not in mech.memo:
         units = coordinate_scales(mech)
-        springs = [float(joint.stiffness) * unit**2 for joint, unit in zip(mech.freedoms, units, strict=True)]
+        springs = [abs(float(joint.stiffness)) * unit**2 for joint, unit in zip(mech.freedoms, units, strict=True)]
         lifted = sum(link.mass for link in mech.links) * float(np.linalg.norm(mech.gravity)) * length_of(mech)
         mech.memo["work"] = lifted + sum(springs)
     return float(mech.memo["work"])

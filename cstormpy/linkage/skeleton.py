@@ -381,6 +381,6 @@ def _reach(
             if position is not None and np.isfinite(position).all():
                 way += abs(freedom.slide) * max(map(abs, position))
         to_joint[i] = way
-        ends = [np.linalg.norm(line - points[i], axis=1).max() for line in lines[i]]
+        ends = [np.linalg.norm(line - points[i], axis=1).max(initial=0.0) for line in lines[i]]
         farthest = max(farthest, float(way + max(ends, default=0.0)))
     return farthest

@@ -233,7 +233,8 @@ def _row(link: Link, own: Array, before: Array, frame: Array, convention: str) -
     """Return a row: parameters, names, the inertia in the axes of the convention's frame, the joint's own terms."""
     joint = _joint(link)
     theta, d, a, alpha = parameters(inverse_pose(before) @ frame, convention)
-    row: dict[str, Any] = {"type": joint.kind, "theta": theta, "d": d, "a": a, "alpha": alpha, "name": link.name}
+    kind = _TYPES[0] if joint.turns else _TYPES[1]  # of a screw without a pitch too
+    row: dict[str, Any] = {"type": kind, "theta": theta, "d": d, "a": a, "alpha": alpha, "name": link.name}
     if link.joint.name is not None:
         row["joint"] = link.joint.name
     com, inertia = link.com, link.inertia

@@ -529,7 +529,7 @@ class Problem(metaclass=ArgumentNames):
             Runs the starts; as many threads as there are cores unless given.
         callback : callable, optional
             Called after each iteration with a `Progressed`: start, iteration, cost, violation, x, seconds, problem.
-            If it returns True, the search ends with the best so far.
+            If it returns True, the search ends with the best so far. Not with an executor.
         progress : bool
             Whether a line on the terminal tells how it goes.
         live : bool or Viewer

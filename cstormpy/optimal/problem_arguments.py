@@ -183,9 +183,9 @@ def read_collocation(asked: Any) -> str | tuple[float, ...]:
     """Return the phases at which joints without motor are asked first to be free of torque, or what stands for them."""
     if asked is None:
         return "collocation"
-    if isinstance(asked, (int, np.integer)):
+    if is_single(asked):
         return tuple(np.linspace(0.0, 1.0, checks.count(asked, "collocation")).tolist())
-    phases = checks.array(asked, (len(asked) if hasattr(asked, "__len__") else 0,), "collocation")
+    phases = checks.array(asked, (len(asked),), "collocation")
     if not len(phases) or not np.all((phases >= 0.0) & (phases <= 1.0)):
         raise InvalidValue("collocation: expected a number of phases, or phases from 0 to 1")
     return tuple(phases.tolist())
@@ -209,7 +209,8 @@ def variable_bounds(problem: Problem) -> tuple[Array, Array]:
             if int(j) in torques:
                 limit = next(limit for limit in problem.limits if limit.kind == "torque")
                 k = torques[int(j)]
-                half[c] = 3.0 * float(np.abs([limit.lower[k], limit.upper[k]]).max())
+                most = 3.0 * float(np.abs([limit.lower[k], limit.upper[k]]).max())
+                half[c] = most if np.isfinite(most) else half[c]  # one that is limited to one side
     forces = problem.setup.width - len(middle)
     middle, half = np.append(middle, np.zeros(forces)), np.append(half, np.full(forces, np.inf))
     # the map takes finite numbers only

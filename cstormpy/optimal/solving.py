@@ -87,6 +87,11 @@ class SolutionSearch:
             )
         if executor is not None and not callable(getattr(executor, "submit", None)):
             raise InvalidType(f"executor: expected one of concurrent.futures, got {shown(executor)}")
+        if executor is not None and callback is not None:
+            raise InvalidValue(
+                "callback: is not called by what an executor runs, perhaps in another process; leave executor= away, "
+                "which takes threads where these help"
+            )
         self.problem, self.solver = problem, solver
         self.iterations = checks.count(iterations, "iterations")
         checks.positive(accuracy.tolerance, "tolerance")

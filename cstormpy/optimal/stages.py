@@ -119,7 +119,8 @@ def random_points(problem: Problem, rng: np.random.Generator) -> Array:
             j = problem.driven[c]
             if limits and j in limits[0].joints:
                 k = list(limits[0].joints).index(j)
-                points[:, c] *= 0.5 * float(limits[0].upper[k] - limits[0].lower[k]) / spread[c]
+                half = 0.5 * float(limits[0].upper[k] - limits[0].lower[k])
+                points[:, c] *= half / spread[c] if np.isfinite(half) else 1.0
     return np.asarray(points)
 
 

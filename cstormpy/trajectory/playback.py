@@ -24,6 +24,9 @@ _SNAP = 3.0 * 2.0**-52
 Less than the width that runs leave before a declared jump: a step that ends there still sees the end of a round.
 """
 
+_BESIDE, _BESIDE_ZERO = 16.0 * 2.0**-52, 1e-300
+"""A time beyond an end by this share of it, or of zero by so much, is that end: runs look so far beside a jump."""
+
 
 def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
     """Return the time within [start, end] that a time stands for, and whether the motion is held there.
@@ -61,7 +64,8 @@ def place(t: Any, start: Any, end: Any, ends: str) -> tuple[Any, Any]:
     held = where(t < start, start, where(t < end, t, end))
     if ends == "hold":
         return held, ~within if isinstance(within, Node) else not within
-    outside = (t < start) | (t > end)
+    early, late = (_BESIDE * np.abs(edge) + _BESIDE_ZERO for edge in (start, end))
+    outside = (t < start - early) | (t > end + late)
     if not isinstance(outside, Node) and outside:
         raise InvalidValue(f"t = {t:.9g} s is outside of [{start:g}, {end:g}]; ends='hold' or 'repeat' goes on there")
     require_zero(outside)

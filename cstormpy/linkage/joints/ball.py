@@ -337,7 +337,8 @@ def _turn_between(rest: Array, phi: Array) -> Array:
     n = np.sqrt((v * v).sum(axis=-1, keepdims=True))
     small = np.abs(n) < 1e-3
     safe = np.where(small, 1.0, n)
-    half = np.where(np.abs(w) < 0.7, np.arccos(w), np.arcsin(n))
+    wide = np.abs(w) < 0.7  # each of the two where it is exact, and has no rounding beyond 1
+    half = np.where(wide, np.arccos(np.where(wide, w, 0.0)), np.arcsin(np.where(wide, 0.0, n)))
     return 2.0 * np.where(small, 1.0 + n**2 / 6.0 + 3.0 * n**4 / 40.0, half / safe) * v
 
 

@@ -165,8 +165,8 @@ class Kalman(_Estimator, SampledBlock):
         :type x0: array_like, optional
         :param P0: its covariance, as Q; that of the steady state unless given
         :type P0: float or array_like, optional
-        :param held: whether the input is held by a ZOH of this clock, before a continuous plant, defaults to False, by
-            which what such a ZOH holds would count for the period after
+        :param held: whether the input is held by a ZOH of this clock, before a continuous plant: otherwise what such a
+            ZOH holds would count for the period after; defaults to False
         :type held: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
@@ -272,8 +272,8 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         :type P0: float or array_like
         :param substeps: steps of the prediction in a period, defaults to 1
         :type substeps: int
-        :param held: whether the torques are held by a ZOH of this clock, before the plant, defaults to False, by which
-            what such a ZOH holds would count for the period after
+        :param held: whether the torques are held by a ZOH of this clock, before the plant: otherwise what such a ZOH
+            holds would count for the period after; defaults to False
         :type held: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict

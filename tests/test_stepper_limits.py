@@ -164,15 +164,25 @@ def test_a_sampled_loop_with_a_limit(sim, ticks):
     np.testing.assert_allclose(rows[:, 0], [y[0], y[0]], rtol=0, atol=1e-12)
 
 
-def test_an_integrator_of_ones_own_with_limits_is_refused(sim):
+def test_an_integrator_of_ones_own_is_stepped_as_it_runs(sim):
+    """It keeps its limits itself where it has a rate of its own; what only shows its state otherwise leaves them be."""
     from bdsim.blocks.continuous import Integrator
 
     class Leaky(Integrator):
         def deriv(self, t, u, x):
             return np.array(u[0]) - x
 
-    bd = sim.blockdiagram()
-    leaky = Leaky(max=1.0, name="leaky", bd=bd)
-    bd.connect(bd.CONSTANT(1.0, name="push"), leaky)
-    with pytest.raises(DiagramError, match="block 'leaky' has limits of its states"):
-        sim.stepper(bd, ["push"], ["leaky"])
+    class Twice(Integrator):
+        def output(self, t, u, x):
+            return [2.0 * x[0]]
+
+    for kind, ends in ((Leaky, 1.0 - np.exp(-1.0)), (Twice, 0.4)):
+        bd = sim.blockdiagram()
+        own = kind(max=0.4, name="own", bd=bd)
+        bd.connect(bd.CONSTANT(1.0, name="push"), own)
+        bd.connect(own, bd.NULL())
+        stepper = sim.stepper(bd, ["push"], ["own"])
+        for _ in range(100):
+            stepper.step([1.0], 0.01)
+        assert stepper.x[0] == pytest.approx(ends, abs=1e-9)
+        assert sim.run(bd, T=1.0, rtol=1e-9, atol=1e-11).x[-1, 0] == pytest.approx(ends, abs=1e-8)

@@ -380,12 +380,6 @@ def refuse_more_than_samples(
 
     Returns when sampled blocks jump, and by which clock.
     """
-    for bound in diagram.bounds:
-        equations = equations_of(bound.block)
-        if (
-            equations is None or equations.bounded_deriv is None
-        ):  # a class derived from INTEGRATOR, with rates of its own
-            _refuse(who, bound.block.name, "has limits of its states", "limits of states of such blocks")
     left_out = set(diagram.bd.blocklist) - diagram.blocks
     for detector, block in simstate.crossing_detectors:
         owner = getattr(detector, "block", block)

@@ -56,7 +56,7 @@ def test_steps_of_a_paced_run_are_no_longer_than_a_frame():
     assert 3.0 < np.diff(out.t).max() <= 100.0 / 30.0 + 1e-12
 
 
-@pytest.mark.parametrize("pace", ["fast", True, -1.0, 0, math.inf, math.nan, [1.0]])
+@pytest.mark.parametrize("pace", [1e-320, "fast", True, -1.0, 0, math.inf, math.nan, [1.0]])
 def test_a_pace_that_is_none_is_refused(pace):
     with pytest.raises((InvalidType, InvalidValue), match="pace: expected a"):
         check_pace(pace)

@@ -26,6 +26,8 @@ from cstormpy.simulation.runner import Run
 FRAMES = 30.0
 #: A paced run that is ahead by less than this does not sleep [s].
 _SLACK = 1e-3
+#: The least pace, by which a second takes twelve days: at a smaller one a run stands still for good.
+_SLOWEST = 1e-6
 #: Seconds that a paced run waits for its window to appear.
 _PATIENCE = 10.0
 #: Seconds of sleep between two looks at a window that has nothing to say.
@@ -44,12 +46,15 @@ def check_pace(pace: Any) -> float | None:
     if pace is None:
         return None
     try:
-        return positive(pace, "pace")
+        found = positive(pace, "pace")
     except (InvalidType, ShapeError):
         raise InvalidType(f"pace: expected a number (1 for real time) or None, got {shown(pace)}") from None
     except InvalidValue:
         told = f"pace: expected a positive number or None for as fast as possible, got {shown(pace)}"
         raise InvalidValue(told) from None
+    if found < _SLOWEST:
+        raise InvalidValue(f"pace: expected a number of at least {_SLOWEST:g} (1 for real time), got {found:g}")
+    return found
 
 
 def wants_window(bd: Any) -> bool:

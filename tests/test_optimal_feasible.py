@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy
 from scipy.integrate import solve_ivp
 
 from cstormpy.errors import InvalidValue, NonFinite
@@ -13,6 +14,7 @@ from cstormpy.optimal import Acceleration, Constraint, Effort, Jerk, Position, P
 from cstormpy.optimal.residuals import residuals
 
 UP = np.pi / 2
+FORTRAN = tuple(int(part) for part in scipy.__version__.split(".")[:2]) < (1, 16)
 RADIUS = 0.25
 CENTRE = np.array([0.62, 0.45])
 
@@ -98,6 +100,7 @@ def test_few_collocation_phases_are_not_enough():
     assert refined.feasible and refined.cost > coarse.cost
 
 
+@pytest.mark.skipif(FORTRAN, reason="SLSQP in Fortran, before SciPy 1.16, takes minutes there")
 def test_new_segments_are_looked_at():
     """Samples were added at peaks alone: in a segment without one the force was 1e5 N, at the shortest of durations.
 

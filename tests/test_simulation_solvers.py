@@ -363,7 +363,7 @@ class Bar(ContinuousBlock):
 
 @pytest.mark.parametrize("name", ["Radau", "BDF", "LSODA"])
 def test_implicit_methods_know_which_rates_of_many_depend_on_which_states(name, monkeypatch):
-    """A bar of 800 parts took Radau half a minute by full matrices; of few states, or coupled ones, nothing is told."""
+    """Full matrices took Radau 39 times as long for a bar of 800 parts; of few, or coupled, states nothing is told."""
     given, made = [], getattr(scipy.integrate, name).__init__
 
     @functools.wraps(made)

@@ -39,7 +39,7 @@ SIMULINK = {
 }
 
 #: From so many states on, of which a rate depends on at most this part, an implicit method gains by knowing on which
-#: (measured: with 80 states nothing, with 400 of a heated bar five to ten times).
+#: (measured: with 80 states of a heated bar nothing, with 400 five times and more).
 _MANY, _FEW = 100, 0.1
 #: What a user may say of the Jacobian himself.
 _JACOBIAN = {"jac", "jac_sparsity", "lband", "uband"}

@@ -111,10 +111,12 @@ class LawSelection(bases.Ported):
 
     def _refuse_shared(self) -> None:
         """Refuse a law with a memory that another block of the diagram has too: each would change the other's phase."""
-        mine = self._laws.remembering
-        for other in getattr(self._bd, "blocklist", ()) if mine else ():
-            shared = mine.keys() & other.laws.remembering if isinstance(other, LawSelection) else ()
-            if shared and other is not self:
+        blocks = getattr(self._bd, "blocklist", ())
+        others = [b for b in blocks if b is not self and isinstance(b, LawSelection)]
+        mine = self._laws.remembering if others else {}
+        for other in others:
+            shared = mine.keys() & other.laws.remembering
+            if shared:
                 raise InvalidValue(
                     f"{ports.label(self)}: law {mine[min(shared)]!r} is the same object as a law of "
                     f"{ports.label(other)}, and has one phase and one memory for both; give one of them "

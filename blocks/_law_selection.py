@@ -91,11 +91,10 @@ class LawSelection(bases.Ported):
         self._between = self._request if self._running else None
         if self._request is not None:
             self._first, self._request = self._request, None
-        self._running = self._begins = True
-        self._thread = threading.get_ident()
-        self._fresh, self._asked, self._before = -math.inf, math.inf, None
-        self._last = (-math.inf, 0.0)
-        self._located = can_locate(self, simstate)
+        vars(self).update(  # at once: one by one each is looked at for a port of its name
+            _running=True, _begins=True, _thread=threading.get_ident(), _fresh=-math.inf, _asked=math.inf,
+            _before=None, _last=(-math.inf, 0.0), _located=can_locate(self, simstate),
+        )  # fmt: skip
         has_phases = any(len(law.modes) > 1 for law in self._laws.laws.values())
         if not self._located or (len(self._laws.laws) == 1 and not has_phases):
             return

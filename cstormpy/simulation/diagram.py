@@ -280,6 +280,10 @@ class Diagram:
             found[part] = block.settled(found[part]) if own else np.clip(found[part], *bounds_of(block))
         return found
 
+    def states_by_block(self, x: Array) -> dict[Any, Array]:
+        """Return the states that event handlers may write into, of each block: parts of x, and sampled ones."""
+        return {b: x[part] for b, part in self.continuous} | {b: cell[0] for b, cell in self.cells.items()}
+
     def next_state(self, clock: Any, t: float) -> Array:
         """Return the state of a clock's blocks after its tick, from the signals that stand there."""
         parts = []

@@ -432,7 +432,7 @@ class Run:
         self._look_beyond(jumped)
         d.at(t, x)
         self.crossings.arrive(t, x, fired)
-        states = d.bd.state_map(x.copy(), simstate)
+        states = d.states_by_block(x.copy())
         for i in fired:
             detector, block = simstate.crossing_detectors[i]
             if not getattr(detector, "listed", True):
@@ -475,7 +475,9 @@ class Run:
         more than rounding, which that of a sliding mode does at once: that it chatters all the same is refused. What
         the event of another block causes comes as often as that one, which is refused or leaves off for both.
         """
-        leave_off: list[Any] = [getattr(getattr(d, "block", None), "leave_off", None) for d in fired]
+        # of the class: where a block has none, it would look for a port of that name, which takes long
+        blocks: list[Any] = [getattr(d, "block", None) for d in fired]
+        leave_off: list[Any] = [b.leave_off if hasattr(type(b), "leave_off") else None for b in blocks]
         left_off = max([self._left_off.get(leave, -math.inf) for leave in leave_off])
         try:
             refuse_chatter(self.events, t, self.end, left_off > -math.inf)

@@ -107,7 +107,7 @@ class Resets:
         self.values: Array = values
         self.numbers: Array | None = None
         self.recalled: list[str] = []
-        self._diagram, self._simstate, self._parameters, self._numbers = diagram, simstate, parameters, numbers
+        self._diagram, self._parameters, self._numbers = diagram, parameters, numbers
         self._t, self._x, self._inputs, self._seen, self._shift = t, x, inputs, seen, shift
         self._fired = [(i, *simstate.crossing_detectors[i]) for i in fired]
         self._written: list[_Written] = []
@@ -172,7 +172,7 @@ class Resets:
         memories: list[Remembered] = []
 
         def left(x: Array, time: float = t, memorise: bool = False) -> Array:
-            states = self._diagram.bd.state_map(x.copy(), self._simstate)
+            states = self._diagram.states_by_block(x.copy())
             try:
                 handle(block, time, x, states)
                 if memorise:

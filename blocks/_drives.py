@@ -200,8 +200,9 @@ class Changing(Driven):
     #: When a drive was entered last, and the state before.
     last_entered: tuple[float, Array | None] = (-np.inf, None)
     _changes = False
-    #: What was chosen between the last run and this one.
+    #: What was chosen since the last run, or since the block was made.
     _between: int | None = None
+    _chosen_before = False
 
     def _take_drives(self, among: DriveSet, drive: Any, select: bool, locking: Any) -> None:
         """Keep the drives, that which a run begins in, and how another one is chosen and joints are locked."""
@@ -235,7 +236,7 @@ class Changing(Driven):
         if self._changes:
             self._waiting = 1.0
         else:
-            self._first = self._wanted
+            self._first, self._chosen_before = self._wanted, True
 
     def compile(self) -> None:
         """Prepare for wiring; what is chosen from now on is for the next run."""
@@ -251,7 +252,8 @@ class Changing(Driven):
         """Begin a run in the first drive; let it look for where another one is chosen."""
         first = self.next_first_drive
         vars(self).update(  # at once: one by one each is looked at for a port of its name
-            _between=self._wanted if self._changes and self._waiting else None,
+            _between=self._wanted if self._chosen_before or (self._changes and self._waiting) else None,
+            _chosen_before=False,
             _first=first,
             _wanted=first,
             _mode=float(first),

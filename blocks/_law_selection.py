@@ -35,7 +35,7 @@ class LawSelection(bases.Ported):
         self._laws, self._by_signal = laws, by_signal
         self._first: int = laws.active
         self._request: int | None = None
-        self._between: int | None = None  # what was asked for between the last run and this one
+        self._between: int | None = None  # what was asked for since the last run, or since the block was made
         self._running = self._begins = self._located = False
         self._fresh = -math.inf  # until when an evaluation is known to be at a point of the run, not within a step
         self._asked = math.inf  # the point of the run at which a request from another thread takes effect
@@ -88,7 +88,7 @@ class LawSelection(bases.Ported):
         """Begin a run: with the law it was made with, or that was selected since."""
         super().start(simstate)
         self._refuse_shared()
-        self._between = self._request if self._running else None
+        self._between = self._request
         if self._request is not None:
             self._first, self._request = self._request, None
         vars(self).update(  # at once: one by one each is looked at for a port of its name

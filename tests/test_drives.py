@@ -174,16 +174,24 @@ def test_a_run_that_goes_on_remembers_its_drive(engine):
     np.testing.assert_allclose(second.x[-1], whole.x[-1], atol=1e-9)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_drive_that_is_selected_before_a_run_goes_on_is_that_of_the_rest(engine):
+def test_a_drive_that_is_selected_before_a_run_goes_on_is_that_of_the_rest(engine, elsewhere):
     """The state that was gone on from brought the old one back; the elbow, which moves, stops by an impulse."""
     sim = quiet(engine)
-    bd = sim.blockdiagram()
-    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.5], drives=THREE, name="plant")
-    bd.connect(bd.CONSTANT(0.5), plant.tau)
-    bd.connect(bd.CONSTANT(2.0), plant.acc)
+
+    def made():
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=[0.3, 0.5], drives=THREE, name="plant")
+        bd.connect(bd.CONSTANT(0.5), plant.tau)
+        bd.connect(bd.CONSTANT(2.0), plant.acc)
+        return bd, plant
+
+    bd, plant = made()
     whole = sim.run(bd, T=1.2, at={0.6: lambda: plant.select("held")}, **TIGHT)
     first = sim.run(bd, T=0.6, **TIGHT)
+    if elsewhere:  # as in another process, whose diagram has not run yet
+        bd, plant = made()
     plant.select("held")
     second = sim.run(bd, T=0.6, start=first.state, watch=["plant.drive"], **TIGHT)
     np.testing.assert_allclose(second.x[-1], whole.x[-1], atol=1e-9)

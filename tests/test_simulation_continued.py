@@ -33,6 +33,33 @@ def test_a_push_by_hand_goes_on(sim, tmp_path):
     assert sim.run(bd, T=0.1).state.memory == {"plant": {"push": []}}
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_law_that_is_selected_before_a_run_goes_on_is_that_of_the_rest(sim, elsewhere):
+    """Also in a diagram that has not run yet, as in another process; nothing selected, the law of before goes on."""
+
+    def made():
+        bd = sim.blockdiagram()
+        plant = bd.HYBRIDDYNAMICS("acrobot", q0=[-1.0, 0.2], name="plant")
+        laws = {"push": lambda t, q, qd: [2.0], "brake": lambda t, q, qd: -3.0 * qd[1:]}
+        controller = bd.CONTROLLER("acrobot", laws, name="controller")
+        bd.connect(plant.q, controller.q)
+        bd.connect(plant.qd, controller.qd)
+        bd.connect(controller.tau, plant.tau)
+        return bd, controller
+
+    fine = {"rtol": 1e-9, "atol": 1e-11, "watch": ["controller.law"]}
+    bd, controller = made()
+    whole = sim.run(bd, T=1.0, at={0.5: lambda: controller.select("brake")}, **fine)
+    first = sim.run(bd, T=0.5, **fine)
+    if elsewhere:
+        bd, controller = made()
+    controller.select("brake")
+    second = sim.run(bd, T=0.5, start=first.state, **fine)
+    np.testing.assert_allclose(second.x[-1], whole.x[-1], rtol=0, atol=1e-8)
+    third = sim.run(made()[0], T=0.1, start=second.state, **fine)
+    assert second.signal("controller.law")[-1] == third.signal("controller.law")[-1] == 1.0
+
+
 def counted(sim, stops):
     bd = sim.blockdiagram()
     one, count = bd.CONSTANT(1.0), bd.INTEGRATOR_S(bd.clock(0.1, "s"), name="count")

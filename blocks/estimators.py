@@ -30,6 +30,10 @@ from cstormpy.trajectory.checks import finite_array
 _DECAYS = 1e-12
 
 
+#: Outputs that are there with ``diagnostics=True``.
+_DIAGNOSTICS = ("covariance", "innovation", "innovation_covariance")
+
+
 class _Estimator(bases.NamedStates):
     """Base of both filters: estimate and covariance as states, and a measurement that corrects them."""
 
@@ -38,6 +42,7 @@ class _Estimator(bases.NamedStates):
     outlabels = ("estimate",)
     _size: int
     _held: bool
+    _diagnosed: bool
     C: Array
     R: Array
 
@@ -55,9 +60,20 @@ class _Estimator(bases.NamedStates):
     def _names_of_estimate(self) -> list[str]:
         return [f":x[{k}]" for k in range(self._size)]
 
+    def _outputs(self) -> tuple[str, ...]:
+        return (*self.outlabels, *_DIAGNOSTICS[: 3 * self._diagnosed])
+
+    def _widths_of_outputs(self) -> tuple[ports.Width, ...]:
+        n, outputs = self._size, len(self.C)
+        return n, *((n, n), outputs, (outputs, outputs))[: 3 * self._diagnosed]
+
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
-        """Return the estimate."""
-        return [self._now(u, x)[0]]
+        """Return the estimate, and what tells whether it is as good as the filter takes it to be."""
+        found = [*self._now(u, x)]
+        if not self._diagnosed:
+            return found[:1]
+        estimate, P = self._before(u, x)
+        return [*found, self._measured(u) - self._expected(u, estimate), self.C @ P @ self.C.T + self.R]
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the prediction for the next tick, or what it will be made of, and its covariance."""
@@ -108,6 +124,10 @@ class Kalman(_Estimator, SampledBlock):
     - input u (float, ndarray): what goes into the system as B has columns, in the period that begins
     - input measured (float, ndarray): what is measured, as C has rows
     - output estimate (ndarray(n)): the states after the measurement of this tick
+    - output covariance (ndarray(n, n)): of the error of the estimate, P after the measurement; with
+      ``diagnostics=True``, as those that follow
+    - output innovation (ndarray): the measurement less what was expected, :math:`\nu_k`
+    - output innovation_covariance (ndarray): what that of the innovation is taken to be, :math:`S = C P C^T + R`
 
     .. math::
 
@@ -121,6 +141,10 @@ class Kalman(_Estimator, SampledBlock):
     The input at a tick counts for the period that begins there. Behind a ZOH of the same clock it is still that of the
     period that ends: with ``held=True`` it counts for that one, and a control that follows from the estimate closes no
     algebraic loop: estimate, law, ZOH, and from there to the plant and to ``u``, as beside :class:`EKF`.
+
+    Where Q and R are right, :math:`\nu^T S^{-1} \nu` is on average the number of measurements, and likewise the error
+    of the estimate by its covariance the number of states: what is far above says that the filter trusts its model, or
+    the sensor, too much.
 
     Examples::
 
@@ -143,6 +167,7 @@ class Kalman(_Estimator, SampledBlock):
         x0: ArrayLike | None = None,
         P0: ArrayLike | None = None,
         held: bool = False,
+        diagnostics: bool = False,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -168,6 +193,8 @@ class Kalman(_Estimator, SampledBlock):
         :param held: whether the input is held by a ZOH of this clock, before a continuous plant: otherwise what such a
             ZOH holds would count for the period after; defaults to False
         :type held: bool
+        :param diagnostics: whether there are the outputs of covariances and innovation, defaults to False
+        :type diagnostics: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
@@ -176,12 +203,12 @@ class Kalman(_Estimator, SampledBlock):
         noise, error = weights(Q, n, "Q", definite=False), weights(R, len(c), "R", definite=True)
         first = np.zeros(n) if x0 is None else finite_array(x0 if np.iterable(x0) else [x0], "x0", (n,))
         spread = _steady(a, c, noise, error) if P0 is None else weights(P0, n, "P0", definite=False)
-        self._held = ports.flag(held, "held")
+        self._held, self._diagnosed = ports.flag(held, "held"), ports.flag(diagnostics, "diagnostics")
         begin = self._states(first, spread, 0.0)
-        made = ports.options(type(self), blockargs, states=begin.size)
+        made = ports.options(type(self), blockargs, None, self._outputs(), states=begin.size)
         super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self.A, self.B, self.C, self.D, self.Q, self.R, self._size = a, b, c, d, noise, error, n
-        self._widths = (b.shape[1], len(c)), (n,)
+        self._widths = (b.shape[1], len(c)), self._widths_of_outputs()
         self._steady_of = None if P0 is not None else tuple(v.copy() for v in (a, c, noise, error))
 
     def getstate0(self) -> Array:
@@ -211,6 +238,9 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
       port without actuated joints
     - input measured (float, ndarray): what is measured, as C has rows
     - output estimate (ndarray(2n)): positions of all joints, then their rates, after the measurement of this tick
+    - output covariance (ndarray(2n, 2n)): of the error of the estimate; with ``diagnostics=True``, as those that follow
+    - output innovation (ndarray): the measurement less what was expected
+    - output innovation_covariance (ndarray): what that of the innovation is taken to be
 
     .. math::
 
@@ -250,6 +280,7 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         P0: ArrayLike = 1e-2,
         substeps: int = 1,
         held: bool = False,
+        diagnostics: bool = False,
         **blockargs: Any,
     ) -> None:
         """Create the block.
@@ -275,6 +306,8 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         :param held: whether the torques are held by a ZOH of this clock, before the plant: otherwise what such a ZOH
             holds would count for the period after; defaults to False
         :type held: bool
+        :param diagnostics: whether there are the outputs of covariances and innovation, defaults to False
+        :type diagnostics: bool
         :param blockargs: :meth:`common block options <bdsim.Block.__init__>`
         :type blockargs: dict
         """
@@ -289,15 +322,16 @@ class EKF(bases.Mechanical, _Estimator, SampledBlock):
         first = np.zeros(2 * n) if x0 is None else finite_array(x0, "x0", (2 * n,), "positions, then rates")
         say_degrees(mechanism.freedoms, mechanism.names, first[:n].tolist(), "x0")
         spread, count = weights(P0, 2 * n, "P0", definite=False), whole_number(substeps, "substeps", 1, 100)
-        self._held = ports.flag(held, "held")
+        self._held, self._diagnosed = ports.flag(held, "held"), ports.flag(diagnostics, "diagnostics")
         begin = self._states(first, spread, 0.0)
         driven = bool(mechanism.actuated)
-        made = ports.options(type(self), blockargs, self.inlabels if driven else self.inlabels[1:], states=begin.size)
+        inputs = self.inlabels if driven else self.inlabels[1:]
+        made = ports.options(type(self), blockargs, inputs, self._outputs(), states=begin.size)
         super().__init__(ticks, x0=begin, feedthrough=True, **made)
         self._size, self._substeps = 2 * n, count
         self._driven = np.flatnonzero(mechanism.actuated_mask)
         self.C, self.Q, self.R = c, noise, error
-        self._widths = (len(self._driven), len(c)) if driven else (len(c),), (2 * n,)
+        self._widths = (len(self._driven), len(c)) if driven else (len(c),), self._widths_of_outputs()
         self._begin(mechanism, "mech")
 
     def _names_of_estimate(self) -> list[str]:

@@ -306,3 +306,57 @@ def test_a_law_that_follows_the_estimate_is_wired_as_the_docstring_says(engine):
     truth = np.hstack([out.signal("plant.q"), out.signal("plant.qd")])[at]
     np.testing.assert_allclose(out.signal("filter")[at], truth, atol=1e-6)
     assert np.ptp(truth[:, 3]) > 0.2
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_diagnostics_are_those_of_the_textbook(engine):
+    """Covariances by their recursion, the innovation by what it has moved; on average as large as they say."""
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    clock, count = bd.clock(H), 4000
+    system = bd.DISCRETESS(clock, A, np.eye(2), np.eye(2), name="system")
+    bd.connect(bd.NOISE(clock, std=np.sqrt(np.diag(Q)), seed=3, name="push"), system)
+    bd.connect(system, first := bd.INDEX([0], name="first"))
+    measured = bd.SUM("++", name="measured")
+    bd.connect(first, measured[0])
+    bd.connect(bd.NOISE(clock, std=np.sqrt(R[0, 0]), seed=4, name="sensor"), measured[1])
+    made = bd.KALMAN(clock, A, B, C, Q, R, P0=P0, diagnostics=True, name="filter")
+    bd.connect(bd.CONSTANT(0.0), made.u)
+    bd.connect(measured, made.measured)
+    for port in (made.estimate, made.covariance, made.innovation, made.innovation_covariance):
+        bd.connect(port, bd.NULL())
+    out = sim.run(bd, T=H * count - 0.01, watch=["filter", "system"])
+    at = np.searchsorted(out.t, H * np.arange(count) + 1e-3) - 1
+    names = ("filter.estimate", "filter.covariance", "filter.innovation", "filter.innovation_covariance", "system")
+    x, P, nu, S, truth = (out.signal(name)[at] for name in names)
+    ahead, spread = np.zeros(2), P0
+    for k in range(count):
+        np.testing.assert_allclose(S[k], C @ spread @ C.T + R, rtol=1e-12)
+        K = spread @ C.T @ np.linalg.inv(S[k])
+        np.testing.assert_allclose(x[k] - ahead, K @ nu[k], atol=1e-12)
+        np.testing.assert_allclose(P[k], (np.eye(2) - K @ C) @ spread, atol=1e-13)
+        ahead, spread = A @ x[k], A @ P[k] @ A.T + Q
+    of_innovation = nu[:, 0] ** 2 / S[:, 0, 0]
+    error = x[1:] - truth[:-1]  # at a tick the blocks of a clock see one another as they were before it
+    of_error = np.einsum("ki,kij,kj->k", error, np.linalg.inv(P[1:]), error)
+    assert of_innovation[100:].mean() == pytest.approx(1.0, abs=0.1)
+    assert of_error[100:].mean() == pytest.approx(2.0, abs=0.3)
+
+
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_the_extended_filter_tells_its_diagnostics_too(engine):
+    sim = cs.Simulation(engine=engine, live=False, progress=False)
+    bd = sim.blockdiagram()
+    plant = bd.HYBRIDDYNAMICS(ACROBOT, q0=START[:2], name="plant")
+    ekf = bd.EKF(bd.clock(H), ACROBOT, x0=START + 0.1, P0=0.1, diagnostics=True, name="ekf")
+    bd.connect(bd.CONSTANT(0.3), plant.tau, ekf.tau)
+    bd.connect(plant.q, ekf.measured)
+    out = sim.run(bd, T=1.02, watch=["ekf", "plant.q"])
+    at = np.searchsorted(out.t, H * np.arange(21) + 1e-3) - 1
+    nu, S, P = (out.signal(f"ekf.{name}")[at] for name in ("innovation", "innovation_covariance", "covariance"))
+    assert nu.shape == (21, 2) and S.shape == (21, 2, 2) and P.shape == (21, 4, 4)
+    np.testing.assert_allclose(nu[0], -0.1, atol=1e-12)
+    np.testing.assert_allclose(S[0], (0.1 + 1e-4) * np.eye(2), rtol=1e-12)
+    # the gain is P Cᵀ R⁻¹ too, of the covariance behind the measurement
+    gain = P[:, :, :2] / 1e-4
+    np.testing.assert_allclose(np.einsum("kij,kjl->kil", gain, S)[:, :2], S - 1e-4 * np.eye(2), rtol=1e-8, atol=1e-12)

@@ -72,7 +72,7 @@ NAMES: dict[str, str] = {
     "Inverse Kinematics": "bd.IKINE(mech, link)",
     "Joint Space Mass Matrix": "bd.MASSMATRIX(mech)",
     "Joint Space Motion Model": "bd.HYBRIDDYNAMICS(mech), with a bd.CONTROLLER(mech, law)",
-    "Kalman Filter": "bd.KALMAN(clock, A, B, C, Q, R)",
+    "Kalman Filter": "bd.KALMAN(clock, A, B, C, Q, R), its P and innovation with diagnostics=True",
     "Extended Kalman Filter": "bd.EKF(clock, mech), of a mechanism",
     "Level-2 S-Function": "a class of your own: MyBlock(..., bd=bd)",
     "Logical Operator": 'bd.LOGIC("and")',

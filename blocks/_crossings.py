@@ -116,6 +116,11 @@ class Crossing:
         """True where something is done at the crossing, beside ending a step there."""
         return self._action is not None or self._reset is not None
 
+    @property
+    def only_bends(self) -> bool:
+        """True where a step of the integration ends at the crossing, and that is all, whatever the signals are."""
+        return not (self.acts or self.decided or self.first or self.asked) and isinstance(self._told, str)
+
     def told(self) -> str:
         """Return what has happened at the crossing."""
         return self._told if isinstance(self._told, str) else self._told()

@@ -110,8 +110,8 @@ def behind_an_address(function):
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_double, *[ctypes.c_void_p] * 7)(asked)
 
 
-def arguments(method, grid):
-    """Return what `advance` takes, of a run with two guards, a clock and a jump."""
+def arguments(method, grid, bends=False):
+    """Return what `advance` takes, of a run with a guard, a clock and a jump; the guard may only end a step."""
     table, spread, kind = tables_of(method)
     how, at, K = (
         np.zeros(rungekutta.HOW, dtype=np.int64),
@@ -136,19 +136,20 @@ def arguments(method, grid):
     )
     guards, sides = np.array([2]), np.full((event_location.SIDES, 1), np.nan)
     sides[event_location.BEFORE], sides[event_location.DIRECTION], sides[event_location.FIRED_AT] = 0.5, 0.0, -np.inf
+    sides[event_location.BENDS] = bends
     clocks, parts = np.array([[0.25, 1.0, 0.25, 0.0]]), np.array([[0, 1, 3, -1]])
     pendulum(0.0, x, z, p, n, w, out, K[0])
     return [
         table, spread, how, at, x, z, p, n, w, out, K, guards, sides, np.arange(4), clocks, parts, np.array([1.1, 3.3]),
-        np.zeros((600, 4)), np.zeros(600), np.zeros((600, 2)), np.zeros((600, 4)),
+        np.zeros((600, 4)), np.zeros((9, 2)), np.zeros(600), np.zeros((600, 2)), np.zeros((600, 4)),
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("grid", [0.0, 0.07])
+@pytest.mark.parametrize(("grid", "bends"), [(0.0, False), (0.0, True), (0.07, False)])
 @pytest.mark.parametrize("name", EXPLICIT)
-def test_the_steps_of_machine_code_are_those_of_python(name, grid):
-    """Steps, ticks, jumps, a grid, a crossing, what keeps loops closed: `advance` leaves the same bits."""
-    ours, theirs = arguments(EXPLICIT[name], grid), arguments(EXPLICIT[name], grid)
+def test_the_steps_of_machine_code_are_those_of_python(name, grid, bends):
+    """Steps, ticks, jumps, a grid, crossings, what keeps loops closed: `advance` leaves the same bits."""
+    ours, theirs = arguments(EXPLICIT[name], grid, bends), arguments(EXPLICIT[name], grid, bends)
     functions = [behind_an_address(f) for f in (pendulum, slowed)]
     for how in (ours[2], theirs[2]):
         how[rungekutta.CLOSED] = grid > 0.0
@@ -157,7 +158,10 @@ def test_the_steps_of_machine_code_are_those_of_python(name, grid):
         assert found == [int(v) for v in stepping.advance(pendulum, slowed, *theirs)]
         for a, b in zip(ours, theirs, strict=True):
             np.testing.assert_array_equal(a, b)
-    assert found[0] in (stepping.CROSSED, stepping.LOOK)
+    if bends:
+        assert found[0] == stepping.WENT and ours[2][rungekutta.MET] == np.count_nonzero(ours[-4][:, 0]) > 0
+    else:
+        assert found[0] in (stepping.CROSSED, stepping.LOOK)
 
 
 def test_steps_refuse_arrays_of_another_kind():

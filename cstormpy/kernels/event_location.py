@@ -16,7 +16,12 @@ from cstormpy.kernels.steps import exact_step
 
 # sides: what is known of each guard; NaN before where it has just fired, and NaN for the time where it does not cross.
 # Of the step before: where the guard was at its beginning and its end, and how long it was.
-BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, PRIOR, ENDED, SPAN, SIDES = range(13)
+BEFORE, DIRECTION, AFTER, FIRED_AT, LEFT, RIGHT, FIRST, LAST, CROSSES_AT, PRIOR, ENDED, SPAN = range(12)
+#: Where it has stood when it fired, and whether nothing happens there but that a step ends.
+LEFT_AT, BENDS, SIDES = 12, 13, 14
+
+#: Of events that are less apart (as TOGETHER) it is looked at whether they chatter.
+APART = 1e-7
 
 _LOOKS, _TOGETHER, _GUESS, _SETTLING, _TINY = roots.LOOKS, roots.TOGETHER, roots.GUESS, roots.SETTLING, roots.TINY
 _AT_ONCE, _MOST, _ROOT, _QUESTION, _BEYOND = roots.AT_ONCE, roots.MOST, roots.ROOT, roots.QUESTION, roots.BEYOND

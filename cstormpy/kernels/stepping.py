@@ -1,6 +1,7 @@
 """Explicit Runge-Kutta steps of a compiled diagram: many accepted steps in one call, with ticks, jumps and grids.
 
-A step ends where a guard crosses zero, which is for Python to handle. One at which something else is to be looked at
+A step ends where a guard crosses zero. What happens there is for Python, unless it is nothing, as where a signal only
+bends. A step at which something else is to be looked at
 (a signal is not finite, no step is short enough, a block fails, a tick or a jump makes a guard cross) is not taken:
 the run stands before it, and Python takes it again.
 
@@ -17,10 +18,14 @@ from cstormpy.kernels.dense import DENSE, K_POINT, K_RATE, K_RESULT, STAGES, int
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.event_location import (
     AFTER,
+    APART,
     BEFORE,
+    BENDS,
+    CROSSES_AT,
     DIRECTION,
     ENDED,
     FIRED_AT,
+    LEFT_AT,
     PRIOR,
     SPAN,
     bracketed,
@@ -45,9 +50,11 @@ from cstormpy.kernels.rungekutta import (
     JUMP,
     JUMP_WIDTH,
     LAST,
+    LAST_EVENT,
     LATEST,
     LENGTH,
     MERGES,
+    MET,
     MOST,
     NEXT,
     OFFSET,
@@ -310,6 +317,53 @@ def stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out
 
 
 @exact_step
+def passed(f, how, at, x, z, p, n, w, out, K, guards, sides, met):
+    """Go on where the guards that have crossed zero here only end a step, and nothing follows; return whether it is so.
+
+    Else all is left as it was found, for Python. What is done is what `Run._event` and `Crossings` do.
+    """
+    stages, t, count = how[STAGES], at[TIME], how[MET]
+    since = t - at[LAST_EVENT]
+    if not since > APART * max(1.0, abs(t)):
+        return False
+    for g in range(guards.size):
+        if not math.isnan(sides[CROSSES_AT, g]):
+            count += 1
+            if sides[BENDS, g] == 0.0:
+                return False
+    if count > met.shape[0]:
+        return False
+    earliest = at[EARLIEST]
+    at[EARLIEST] = -np.inf
+    how[COUNT] += 1
+    good = evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0 and finite(how, out)
+    for g in range(guards.size):
+        value = out[guards[g]]
+        if not math.isfinite(value):
+            good = False
+        elif math.isnan(sides[CROSSES_AT, g]) and crossed(sides[BEFORE, g], value, sides[DIRECTION, g]):
+            good = False
+    if not good:
+        at[EARLIEST] = earliest
+        return False
+    for g in range(guards.size):
+        value = out[guards[g]]
+        if math.isnan(sides[CROSSES_AT, g]):
+            sides[BEFORE, g] = value
+        else:  # known again where it has stood there before
+            row = met[how[MET]]
+            row[0], row[1] = t, float(g)
+            how[MET] += 1
+            sides[FIRED_AT, g], sides[LEFT_AT, g] = t, value
+            if value == 0.0 or sides[BEFORE, g] != value:
+                sides[BEFORE, g] = np.nan
+    for i in range(x.size):
+        K[0, i] = K[stages, i]
+    at[LENGTH], at[LAST_EVENT] = min(at[LENGTH], since), t
+    return True
+
+
+@exact_step
 def trial(f, table, how, at, x, z, p, n, w, out, K):
     """Try a step of the length `LENGTH` from x, whose derivative is K[0]; return 0 or what the diagram returned."""
     return attempt(f, table, how, at, at[LENGTH], x, z, p, n, w, out, K)
@@ -317,15 +371,16 @@ def trial(f, table, how, at, x, z, p, n, w, out, K):
 
 @exact_step
 def advance(
-    f, close, table, dense, how, at, x, z, p, n, w, out, K, guards, sides, columns, clocks, parts, jumps, ticked, times,
-    states, signals,
+    f, close, table, dense, how, at, x, z, p, n, w, out, K, guards, sides, columns, clocks, parts, jumps, ticked, met,
+    times, states, signals,
 ):  # fmt: skip
     """Take steps until a time, as many as there is room for, and keep them; return how it ended, and how many.
 
     K[0] holds the derivative at (t, x). Time, length of the step, x, z, K[0], the sides of the guards, the clocks and
     what is due next are brought up to date; `times`, `states` and `signals` receive each accepted point, or those of
-    the grid, the signals from the given columns of out; `ticked` the ticks. The end of the last step is not among them
-    where Python has something to do there, as at a crossing, of which `sides` says which guards have crossed.
+    the grid, the signals from the given columns of out; `ticked` the ticks, `met` when which guard has crossed where
+    nothing happens. The end of the last step is not among them where Python has something to do there, as at a
+    crossing, of which `sides` says which guards have crossed.
     """
     stages, taken = how[STAGES], np.int64(0)
     room = times.size - 2
@@ -352,7 +407,10 @@ def advance(
             crossings = bracketed(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
             if crossings > 0 and not at[GRID] > 0.0 and not (jumped and t_new >= bound):
                 if stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides):
-                    return CROSSED, taken
+                    if not passed(f, how, at, x, z, p, n, w, out, K, guards, sides, met):
+                        return CROSSED, taken
+                    taken = keep(at[TIME], x, out, columns, taken, how, times, states, signals)
+                    continue
             if crossings != 0:
                 return LOOK, taken
             within = points_within(how, at, t_new)

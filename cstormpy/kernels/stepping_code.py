@@ -23,7 +23,7 @@ from cstormpy.kernels import dense, held_steps, line_shooting, rungekutta, stepp
 _TRIAL = ("i", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2")
 _ADVANCE = (
     "i", "i", "F2", "F2", "I1", "F1", "F1", "F1", "F1", "I1", "F1", "F1", "F2", "I1", "F2", "I1", "F2", "I2", "F1",
-    "F2", "F1", "F2", "F2",
+    "F2", "F2", "F1", "F2", "F2",
 )  # fmt: skip
 _HELD = ("i", *_TRIAL, "i", "F1", "I1", "F1", "I1", "F1")
 #: The functions of each module with their kinds, by the name under which it is kept.

@@ -35,8 +35,8 @@ class Crossings:
     detectors : list of (function, block)
     before : list
         What each has said last, None where it has just fired and is near zero.
-    fired_at : list of float
-        When each has last done so.
+    fired_at, left_at : list of float
+        When each has last done so, and where it stood when it had.
     last_step : ndarray, (3, detectors)
         What each has said at the beginning and at the end of the last step without a crossing, and how long it was.
     waiting : collection of int
@@ -50,11 +50,11 @@ class Crossings:
         self.last_step = np.full((3, len(detectors)), math.nan)
         self.waiting: Collection[int] = ()
         self._met_at = [math.nan] * len(detectors)  # where each has stood at the last event, before it was handled
-        self._left_at = [math.nan] * len(detectors)  # where each has stood when it had fired
+        self.left_at = [math.nan] * len(detectors)
 
     def forget(self, i: int) -> None:
         """Leave out what is known of a detector that is no longer among the list."""
-        del self.before[i], self.fired_at[i], self._met_at[i], self._left_at[i]
+        del self.before[i], self.fired_at[i], self._met_at[i], self.left_at[i]
         self.last_step = np.delete(self.last_step, i, axis=1)
 
     def start(self, t: float, x: Array, resumed: bool) -> list[int]:
@@ -94,7 +94,7 @@ class Crossings:
                 continue
             before, value = self.before[i], float(detector(t, x))
             if i in fired:
-                self.fired_at[i], self._left_at[i] = t, value
+                self.fired_at[i], self.left_at[i] = t, value
                 tells = abs(value) > _ROUNDING * abs(before or 0.0)
                 if _decided(detector):
                     self.before[i] = max(value, 0.0)
@@ -104,7 +104,7 @@ class Crossings:
                     moved = value != self._met_at[i] or before == self._met_at[i]
                     self.before[i] = value if tells and moved else None
                 continue
-            if before is None and t == self.fired_at[i] and value == self._left_at[i]:
+            if before is None and t == self.fired_at[i] and value == self.left_at[i]:
                 continue  # it has fired just before; another event, at the same time, may drive it back, but has not
             self.before[i] = value
             if before is not None and crossed(before, value, _direction(detector)):

@@ -9,13 +9,14 @@ import numpy as np
 
 from cstormpy.arrays import Array
 from cstormpy.errors import BlockError, DiagramError, shown
+from cstormpy.kernels.event_location import APART
 from cstormpy.simulation.bounds import Bound
 from cstormpy.simulation.diagram import Diagram
 from cstormpy.simulation.wiring import describe
 
 #: Events of one block at so many times within so short a span (as SAME_TIME) are chattering, or accumulate as those of
 #: a ball that comes to rest: soon they would lie closer than time can resolve, and one of them would be missed.
-_CHATTER = ((100, 1e-7), (4, 1e-8))
+_CHATTER = ((100, APART), (4, 1e-8))
 #: Events that cause one another at one time, more often than this, do so for ever.
 _CAUSED = 200
 #: Where among the last so many events at least so many are of one block, and so fast that more than these are ahead, a
@@ -116,6 +117,11 @@ def chatters_still(left_off: float, t: float) -> bool:
     return t - left_off <= _CHATTER[0][1] * max(1.0, abs(t))
 
 
+def is_time_to_look(events: Sequence[tuple[float, str]]) -> bool:
+    """Tell whether it is looked at now how fast the last of them have come."""
+    return len(events) % _IN_A_ROW == 0
+
+
 def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float, rests: bool = False) -> None:
     """Refuse events of the block that had the last one, if they have come too often to reach the end of the run.
 
@@ -127,7 +133,7 @@ def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float, re
             f"{name}: {found[0]} events within {found[1]:.3g} s at t = {t:.9g}; the signal "
             "chatters about zero: give the switch a hysteresis, or let the event move the state away"
         )
-    if len(events) % _IN_A_ROW == 0:
+    if is_time_to_look(events):
         (first, _), (last, _) = events[-_IN_A_ROW], events[-1]
         own = len({when for when, block in events[-_IN_A_ROW:] if block == name})
         most = _EVENTS_IN_VAIN * (_OF_RESTING if rests else 1.0)

@@ -17,6 +17,7 @@ from cstormpy.simulation.compiled.prepared import Prepared, WaysBack, prepared
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken, hand_samples_back
 from cstormpy.simulation.compiled.untranslated import NotTranslated
+from cstormpy.simulation.events import Event, is_time_to_look
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper, ScipyStepper
@@ -106,9 +107,22 @@ class CompiledRun(Run):
         keys = [(id(s.block), s.port) for s in self.recording.signals]
         seen = all(map(program.columns.__contains__, keys))
         slices = self._prepared.slices(self.stepper.method, keys if seen else [], self.settings.check_finite)
+        slices.bends[:] = self._bends()
         self._slices = slices if program.guards is not None and not program.stepped_sinks and seen else None
         if self.diagram.nstates:
             self.stepper.compute_by(self._derivative, self._trial(slices), slices.K[: self.stepper.method.stages + 1])
+
+    def _bends(self) -> list[bool] | bool:
+        """Tell of each detector whether nothing happens where it crosses zero, so that steps may go on by themselves.
+
+        States that have bounds are looked at anew at each event.
+        """
+        if self.program is None or self.program.guards is None or self.diagram.bounds:
+            return False
+        return [
+            whole and getattr(type(d), "only_bends", False) and d.only_bends
+            for (_, _, whole), (d, _) in zip(self.program.guards, self.simstate.crossing_detectors, strict=True)
+        ]
 
     def _trial(self, slices: Slices) -> Any:
         d, stages = self.diagram, slices.method.stages
@@ -334,25 +348,38 @@ class CompiledRun(Run):
 
     def _slice(self, slices: Slices) -> Taken:
         """Take many steps, and keep what they leave."""
-        d, crossings = self.diagram, self.crossings
-        before = np.array(crossings.before, dtype=float)  # None becomes NaN
+        d = self.diagram
         self._probed = None
-        taken = slices.go(
-            self.stepper, d.earliest, before, crossings.fired_at, crossings.last_step, self.observation.point
-        )
+        event = self.events[-1][0] if self.events else self.start_time
+        taken = slices.go(self.stepper, d.earliest, self.crossings, self.observation.point, event)
         d.count += slices.evaluations
         self.steps += slices.steps
         if not (slices.steps or len(taken.ticks)):
             return taken
         d.earliest, d.latest = slices.earliest, math.inf
         self.t, self.x, self.observation.point = self.stepper.t, self.stepper.x, slices.point
-        crossings.before = [None if value != value else value for value in before.tolist()]
+        left_off = self._note_bends(taken.met.tolist())
         self._log_ticks(slices, taken.ticks)
         d.forget()
         self.recording.extend(taken.times, taken.states, taken.signals, slices.split)
         self._glance()
         self._lengths.look(self.t, self.x, self.steps)
+        if left_off:
+            self._stale = True
+            if not taken.fired:  # else what is done there does this
+                self._begin_segment(False)
+                self.crossings.rearm(self.t, self.x, left_off)
         return taken
+
+    def _note_bends(self, met: list[list[float]]) -> list[int]:
+        """Enter the events that the steps have passed; return the detectors of blocks that have left off."""
+        detectors, left_off = self.simstate.crossing_detectors, list[int]()
+        for t, place in met:
+            detector, block = detectors[int(place)]
+            self.events.append(Event(t, str(block.name), detector.told()))
+            if is_time_to_look(self.events) and self._refuse_chatter(t, [detector]):
+                left_off += [i for i, (d, _) in enumerate(detectors) if getattr(d, "block", None) is detector.block]
+        return left_off
 
     def _log_ticks(self, slices: Slices, ticks: Array) -> None:
         """Enter ticks where bdsim keeps them, all of this slice as one array."""

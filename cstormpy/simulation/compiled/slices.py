@@ -89,11 +89,15 @@ class Taken:
     look : bool
     fired : list of int
         Guards that have crossed zero where the last step ends.
+    met : ndarray
+        Rows of time and guard, of those that have done so on the way where nothing happens.
     """
 
-    def __init__(self, times: Array, states: Array, signals: Array, ticks: Array, look: bool, fired: list[int]) -> None:
+    def __init__(
+        self, times: Array, states: Array, signals: Array, ticks: Array, look: bool, fired: list[int], met: Array
+    ) -> None:
         self.times, self.states, self.signals = times, states, signals
-        self.ticks, self.look, self.fired = ticks, look, fired
+        self.ticks, self.look, self.fired, self.met = ticks, look, fired, met
 
 
 class Slices:
@@ -155,7 +159,9 @@ class Slices:
         self.sides = np.zeros((event_location.SIDES, len(guards)))
         self.sides[event_location.DIRECTION] = [direction for _, direction, _ in guards]
         self._fired_at, self._crosses_at = self.sides[event_location.FIRED_AT], self.sides[event_location.CROSSES_AT]
+        self._left_at, self.bends = self.sides[event_location.LEFT_AT], self.sides[event_location.BENDS]
         self._last_step = self.sides[event_location.PRIOR : event_location.SPAN + 1]
+        self.met = np.zeros((_ROOM if len(guards) else 0, 2))
         self.how[[at.COLUMNS, at.CHECKED, at.CLOSED]] = self.columns.size, program.checked, program.closes
         self.how[at.RATES] = self.compiled.stages
         # what is called, as in Python, is called once a tick
@@ -191,20 +197,18 @@ class Slices:
 
     # steps
 
-    def go(
-        self, stepper: Any, earliest: float, before: Array, fired_at: list[float], last_step: Array, point: int
-    ) -> Taken:
+    def go(self, stepper: Any, earliest: float, crossings: Any, point: int, event: float) -> Taken:
         """Step on from where a stepper stands, which is brought to where the last step ends.
 
-        `before` holds the guards there, before and after, NaN where one has just fired, `fired_at` when each has last
-        done so, `last_step` what `Crossings` knows of the last step; `point` is the number of the next point of the
-        grid.
+        So are the `Crossings`, whose detectors are the guards; `point` is the number of the next point of the grid, and
+        `event` when the last event was.
         """
         at, how, row = self._at, self.how, self.at
-        row[at.TIME], row[at.LENGTH], row[at.EARLIEST] = stepper.t, stepper.h, earliest
-        how[at.POINT], how[at.STEPS], how[at.TICKED], how[at.COUNT] = point, 0, 0, 0
-        self.x[:], self.K[0], self.sides[0], self._fired_at[:] = stepper.x, stepper.fx, before, fired_at
-        self._last_step[:] = last_step
+        row[at.TIME], row[at.LENGTH], row[at.EARLIEST], row[at.LAST_EVENT] = stepper.t, stepper.h, earliest, event
+        how[at.POINT], how[at.STEPS], how[at.TICKED], how[at.COUNT], how[at.MET] = point, 0, 0, 0, 0
+        self.x[:], self.K[0], self._fired_at[:] = stepper.x, stepper.fx, crossings.fired_at
+        self.sides[0] = np.array(crossings.before, dtype=float)  # None becomes NaN
+        self._left_at[:], self._last_step[:] = crossings.left_at, crossings.last_step
         status, taken = self._stepped()
         while status == self._look and not (how[at.STEPS] or how[at.TICKED]) and self._make_room():
             status, taken = self._stepped()
@@ -212,11 +216,14 @@ class Slices:
             stepper.t_old = stepper.t = float(row[at.TIME])
             stepper.x_old = stepper.x = self.x.copy()
             stepper.fx, stepper.h = self.K[0].copy(), float(row[at.LENGTH])
-            before[:], last_step[:] = self.sides[0], self._last_step
+            crossings.before = [None if value != value else value for value in self.sides[0].tolist()]
+            crossings.last_step[:] = self._last_step
+        if how[at.MET]:
+            crossings.fired_at, crossings.left_at = self._fired_at.tolist(), self._left_at.tolist()
         fired = np.flatnonzero(~np.isnan(self._crosses_at)).tolist() if status == self._crossed else []
         times, states, signals = self.times[:taken].copy(), self.states[:taken].copy(), self.signals[:taken].copy()
         look = status == self._look and not self._make_room()
-        return Taken(times, states, signals, self.ticked[: how[at.TICKED]], look, fired)
+        return Taken(times, states, signals, self.ticked[: how[at.TICKED]], look, fired, self.met[: how[at.MET]])
 
     def _make_room(self) -> bool:
         """Make room for the samples of a grid within the next step; return whether there was too little."""
@@ -251,8 +258,8 @@ class Slices:
         c, p = self.compiled, self.compiled.program
         return self._advance(
             c.address, c.closing, self.table, self.dense, self.how, self.at, self.x, c.z, p.p, p.n, c.w, c.out, self.K,
-            self.guards, self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.times,
-            self.states, self.signals,
+            self.guards, self.sides, self.columns, self.clocks, self.parts, self.jumps, self.ticked, self.met,
+            self.times, self.states, self.signals,
         )  # fmt: skip
 
     def trial(self, t: float, x: Array, fx: Array, h: float, earliest: float, latest: float) -> Array | None:

@@ -1,0 +1,68 @@
+"""Events at which nothing happens, as where a signal only bends: compiled steps pass them as Python would."""
+
+import numpy as np
+import pytest
+
+import cstormpy as cs
+from cstormpy.blocks._crossings import Crossing
+
+START = [1.2, -0.7]
+
+
+def saturated(bd):
+    """A swing-up by a PD law through a limit and a dead zone, sampled noise, a pulse, and stops at the joints."""
+    mech = cs.library.acrobot()
+    mech = mech.with_parameters({"elbow.damping": 0.1})
+    plant = bd.HYBRIDDYNAMICS(mech, q0=START, name="plant")
+    bd.connect(plant.q, angle := bd.INDEX([1], name="angle"))
+    bd.connect(plant.qd, rate := bd.INDEX([1], name="rate"))
+    law = bd.SUM("---", name="law")
+    bd.connect(angle, stiff := bd.GAIN(30.0, name="stiff"))
+    bd.connect(rate, damped := bd.GAIN(0.4, name="damped"))
+    bd.connect(stiff, law[0])
+    bd.connect(damped, law[1])
+    noise = bd.NOISE(bd.clock(0.05), std=2.0, seed=3, name="noise")
+    bd.connect(noise, law[2])
+    limit = bd.SATURATION(-6.0, 6.0, name="limit")
+    zone = bd.DEADZONE(-0.5, 0.5, name="zone")
+    push = bd.SUM("++", name="push")
+    bd.connect(law, limit)
+    bd.connect(limit, zone)
+    bd.connect(zone, push[0])
+    bd.connect(bd.PULSE(period=0.7, width=0.3, amplitude=1.0, name="pulse"), push[1])
+    bd.connect(push, plant.tau)
+
+
+def switched(bd):
+    """A relay, which jumps, behind a table of straight pieces and an angle within its turn."""
+    turn = bd.INTEGRATOR(x0=0.3, name="turn")
+    speed = bd.INTEGRATOR(x0=3.0, name="speed")
+    bd.connect(speed, turn)
+    bd.connect(turn, wrapped := bd.ANGLEWRAP(name="wrapped"))
+    bd.connect(wrapped, table := bd.LOOKUP1D([-3.0, -1.0, 0.5, 2.0, 3.0], [0.0, 1.5, -1.0, 0.2, 0.0], name="table"))
+    bd.connect(table, relay := bd.RELAY(0.4, -0.4, 1.0, -1.0, name="relay"))
+    force = bd.SUM("++", name="force")
+    bd.connect(table, force[0])
+    bd.connect(relay, force[1])
+    bd.connect(force, speed)
+
+
+def found(made, **how):
+    sim = cs.Simulation(engine="compiled", live=False, progress=False)
+    bd = sim.blockdiagram()
+    made(bd)
+    return sim.run(bd, T=6.0, watch="all", **how)
+
+
+@pytest.mark.parametrize("how", [{}, {"solver": "DOP853", "rtol": 1e-9}, {"solver": "RK4", "dt": 0.02}, {"dt": 0.03}])
+@pytest.mark.parametrize("made", [saturated, switched])
+def test_what_python_would_do_is_done(made, how, monkeypatch):
+    """Samples, signals and events to the last bit, in slices that Python is not asked between."""
+    ours = found(made, **how)
+    monkeypatch.setattr(Crossing, "only_bends", False)
+    theirs = found(made, **how)
+    assert [(*e, e.what) for e in ours.events] == [(*e, e.what) for e in theirs.events]
+    assert len(ours.events) > 20
+    np.testing.assert_array_equal(ours.t, theirs.t)
+    np.testing.assert_array_equal(ours.x, theirs.x)
+    np.testing.assert_array_equal(ours.y, theirs.y)

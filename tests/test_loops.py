@@ -145,7 +145,7 @@ def arguments(method, grid, bends=False):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("grid", "bends"), [(0.0, False), (0.0, True), (0.07, False)])
+@pytest.mark.parametrize(("grid", "bends"), [(0.0, False), (0.0, True), (0.07, False), (0.07, True)])
 @pytest.mark.parametrize("name", EXPLICIT)
 def test_the_steps_of_machine_code_are_those_of_python(name, grid, bends):
     """Steps, ticks, jumps, a grid, crossings, what keeps loops closed: `advance` leaves the same bits."""

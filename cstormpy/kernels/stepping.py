@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from cstormpy.kernels.dense import DENSE, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
+from cstormpy.kernels.dense import DENSE, K_END, K_POINT, K_RATE, K_RESULT, STAGES, interpolate, prepare_dense
 from cstormpy.kernels.diagram_rate import evaluate
 from cstormpy.kernels.event_location import (
     AFTER,
@@ -92,13 +92,35 @@ def finite(how, out):
 
 
 @exact_step
-def jumped_across(out, guards, sides):
-    """Tell whether a guard has jumped across zero, or is not finite."""
+def jumped_across(how, at, out, guards, sides, met):
+    """Tell whether a guard has jumped across zero where more happens than that a step ends, or is not finite."""
+    count = how[MET]
     for g in range(guards.size):
         after = out[guards[g]]
-        if not math.isfinite(after) or crossed(sides[BEFORE, g], after, sides[DIRECTION, g]):
+        if not math.isfinite(after):
             return True
-    return False
+        if crossed(sides[BEFORE, g], after, sides[DIRECTION, g]):
+            count += 1
+            if sides[BENDS, g] == 0.0:
+                return True
+    return count > how[MET] and (count > met.shape[0] or not apart(at, at[TIME]))
+
+
+@exact_step
+def apart(at, t):
+    """Tell whether an event is so long after the one before that both do not chatter."""
+    return t - at[LAST_EVENT] > APART * max(1.0, abs(t))
+
+
+@exact_step
+def note_bend(how, at, t, value, g, sides, met):
+    """Note that a guard has crossed zero where nothing happens; it is known again where it has stood there before."""
+    row = met[how[MET]]
+    row[0], row[1] = t, float(g)
+    how[MET] += 1
+    sides[FIRED_AT, g], sides[LEFT_AT, g] = t, value
+    if value == 0.0 or sides[BEFORE, g] != value:
+        sides[BEFORE, g] = np.nan
 
 
 @exact_step
@@ -148,7 +170,7 @@ def seen_by_step(how, at, bound, jumped, ours, clocks, parts):
 
 
 @exact_step
-def tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
+def tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked, met):
     """Do what is due now, all from the signals of this time; return whether it is done or to be done by Python.
 
     Where `ready` is true, the signals of this time and what the clocks make of them stand in out.
@@ -175,7 +197,7 @@ def tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks
             how[TICKED] += 1
     how[COUNT] += 1
     good = good and evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
-    if good and finite(how, out) and not jumped_across(out, guards, sides):
+    if good and finite(how, out) and not jumped_across(how, at, out, guards, sides, met):
         return True
     while how[TICKED] > count:  # as if it had not been
         how[TICKED] -= 1
@@ -234,8 +256,8 @@ def on_grid(how, at, t):
 
 
 @exact_step
-def record_within(f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals):
-    """Write down the points of the grid within the step just taken; return how many samples there are, and if all went.
+def record_within(f, how, at, until, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals):
+    """Write down the points of the grid within a step, up to a time; return how many samples there are, and if all went.
 
     The step stands in K; x, K[0] and the time are still those of its beginning.
     """
@@ -243,7 +265,7 @@ def record_within(f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, take
     h = t_new - t
     point, rate = K[stages + K_POINT], K[stages + K_RATE]
     prepared = False
-    while points_within(how, at, t_new) > 0:
+    while points_within(how, at, until) > 0:
         if not prepared:
             if not prepare_dense(
                 f, how[STAGES], how[DENSE], dense, t, h, at[EARLIEST], at[LATEST], x, z, p, n, w, out, K
@@ -296,11 +318,21 @@ def accept(how, at, t_new, length, x, K, guards, sides):
 
 
 @exact_step
-def note_sides(t, out, guards, sides):
-    """Note the guards behind a jump; one that has just fired is to be seen later."""
+def note_sides(how, at, out, guards, sides, met):
+    """Note the guards behind a jump, which may have taken some across zero; one that has just fired is seen later."""
+    t, before = at[TIME], how[MET]
     for g in range(guards.size):
+        value = out[guards[g]]
+        bends = crossed(sides[BEFORE, g], value, sides[DIRECTION, g])
         if not math.isnan(sides[BEFORE, g]) or settled(t, sides[FIRED_AT, g]):
-            sides[BEFORE, g] = out[guards[g]]
+            sides[BEFORE, g] = value
+        if bends:
+            note_bend(how, at, t, value, g, sides, met)
+    if how[MET] > before:
+        at[LENGTH], at[LAST_EVENT] = min(at[LENGTH], t - at[LAST_EVENT]), t
+        for g in range(guards.size):
+            if math.isnan(sides[BEFORE, g]) and sides[FIRED_AT, g] != t:
+                sides[BEFORE, g] = out[guards[g]]
 
 
 @exact_step
@@ -317,14 +349,14 @@ def stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out
 
 
 @exact_step
-def passed(f, how, at, x, z, p, n, w, out, K, guards, sides, met):
+def passed(f, how, at, t, x, z, p, n, w, out, K, guards, sides, met):
     """Go on where the guards that have crossed zero here only end a step, and nothing follows; return whether it is so.
 
-    Else all is left as it was found, for Python. What is done is what `Run._event` and `Crossings` do.
+    Else all is left as it was found, for Python. What is done is what `Run._event` and `Crossings` do; the signals then
+    stand in out.
     """
-    stages, t, count = how[STAGES], at[TIME], how[MET]
-    since = t - at[LAST_EVENT]
-    if not since > APART * max(1.0, abs(t)):
+    stages, count = how[STAGES], how[MET]
+    if not apart(at, t):
         return False
     for g in range(guards.size):
         if not math.isnan(sides[CROSSES_AT, g]):
@@ -350,17 +382,54 @@ def passed(f, how, at, x, z, p, n, w, out, K, guards, sides, met):
         value = out[guards[g]]
         if math.isnan(sides[CROSSES_AT, g]):
             sides[BEFORE, g] = value
-        else:  # known again where it has stood there before
-            row = met[how[MET]]
-            row[0], row[1] = t, float(g)
-            how[MET] += 1
-            sides[FIRED_AT, g], sides[LEFT_AT, g] = t, value
-            if value == 0.0 or sides[BEFORE, g] != value:
-                sides[BEFORE, g] = np.nan
+        else:
+            note_bend(how, at, t, value, g, sides, met)
     for i in range(x.size):
         K[0, i] = K[stages, i]
-    at[LENGTH], at[LAST_EVENT] = min(at[LENGTH], since), t
+    at[LENGTH], at[LAST_EVENT] = min(at[LENGTH], t - at[LAST_EVENT]), t
     return True
+
+
+@exact_step
+def passed_within(
+    f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides, met, columns, taken, room, times,
+    states, signals,
+):  # fmt: skip
+    """Do so where the first guard crosses zero within a step, and write the points of the grid up to there down.
+
+    Returns how many samples there are, and `WENT`, or `LOOK` where Python has to take the step, `CROSSED` where there
+    is no room: the run stands before the step then.
+    """
+    stages, before, point, usual = how[STAGES], taken, how[POINT], at[LENGTH]
+    moment = located(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
+    if math.isnan(moment):
+        return taken, LOOK
+    for g in range(guards.size):
+        if not math.isnan(sides[CROSSES_AT, g]) and sides[BENDS, g] == 0.0:
+            return taken, LOOK
+    if taken + points_within(how, at, moment) > room:
+        return taken, CROSSED
+    result, found = K[stages + K_RESULT], K[stages + K_END]
+    for i in range(x.size):
+        found[i] = result[i]
+    # the stages are those of shorter steps
+    good = attempt(f, table, how, at, t_new - at[TIME], x, z, p, n, w, out, K) == 0
+    if good:
+        taken, good = record_within(
+            f, how, at, moment, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
+        )
+    at[LENGTH] = length
+    if not (good and passed(f, how, at, moment, found, z, p, n, w, out, K, guards, sides, met)):
+        at[LENGTH], how[POINT] = usual, point
+        return before, LOOK
+    at[TIME] = moment
+    for i in range(x.size):
+        x[i] = found[i]
+    how[STEPS] += 1
+    if on_grid(how, at, moment):
+        taken = keep(moment, x, out, columns, taken, how, times, states, signals)
+        how[POINT] += 1
+    return taken, WENT
 
 
 @exact_step
@@ -405,9 +474,17 @@ def advance(
                 return LOOK, taken
             evaluations, ready = how[COUNT], how[AT_TICK] != 0
             crossings = bracketed(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
-            if crossings > 0 and not at[GRID] > 0.0 and not (jumped and t_new >= bound):
+            if crossings > 0 and at[GRID] > 0.0 and not (jumped and t_new >= bound):
+                taken, went = passed_within(
+                    f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides, met, columns, taken,
+                    room, times, states, signals,
+                )  # fmt: skip
+                if went == WENT:
+                    continue
+                return (LOOK if went == LOOK or taken == 0 else WENT), taken
+            if crossings > 0 and not (jumped and t_new >= bound):
                 if stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides):
-                    if not passed(f, how, at, x, z, p, n, w, out, K, guards, sides, met):
+                    if not passed(f, how, at, at[TIME], x, z, p, n, w, out, K, guards, sides, met):
                         return CROSSED, taken
                     taken = keep(at[TIME], x, out, columns, taken, how, times, states, signals)
                     continue
@@ -426,7 +503,7 @@ def advance(
             before = taken
             if within > 0:
                 taken, good = record_within(
-                    f, how, at, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
+                    f, how, at, t_new, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
                 )
                 if not good:
                     how[POINT] -= taken - before
@@ -451,12 +528,12 @@ def advance(
                 if ends(how, at, clocks, jumps):
                     taken = keep(t_new, x, out, columns, taken, how, times, states, signals)
                 return WENT, taken
-        if not tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
+        if not tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked, met):
             return LOOK, taken
         pass_on(how, at, clocks, jumps)
         for i in range(x.size):
             K[0, i] = K[stages, i]
-        note_sides(at[TIME], out, guards, sides)
+        note_sides(how, at, out, guards, sides, met)
         if not at[GRID] > 0.0 or on_grid(how, at, at[TIME]):
             taken = keep(at[TIME], x, out, columns, taken, how, times, states, signals)
             how[POINT] += at[GRID] > 0.0

@@ -257,7 +257,7 @@ def on_grid(how, at, t):
 
 @exact_step
 def record_within(f, how, at, until, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals):
-    """Write down the points of the grid within a step, up to a time; return how many samples there are, and if all went.
+    """Write down the points of the grid within a step, up to a time; return how many samples there are, and if it went.
 
     The step stands in K; x, K[0] and the time are still those of its beginning.
     """

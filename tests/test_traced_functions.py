@@ -87,6 +87,8 @@ IDIOMS = {
     "hyperbolic": "return np.arccosh(1 + abs(x)) + np.arctanh(x / 9) + math.asinh(x[0]) + math.atanh(x[1] / 9)",
     "signs": "return np.copysign(2.0, x) + np.signbit(x) + np.heaviside(x, 0.5) + math.copysign(1.0, x[0])",
     "quotients": "return np.divmod(x, 0.7)[0] + divmod(x[0], 0.7)[1] + x // 0.7",
+    "quotients by zero": "return np.clip(x // (x - x[0] + 0 * x), -1, 1) + np.arctan2((x - 9) // -20.0, -1.0)",
+    "remainders that are zero": "return np.copysign(1, (-4 * np.rint(x)) % 2.0) + 2 * np.copysign(1, np.rint(x) % -1)",
     "truths": "return np.logical_xor(x > 0, x > 1) + 0.0 + ((x > 0) ^ (x > 1))",
     "truths as floats": "m = np.asarray(x > 0, dtype=float); return m + m @ m",
     "a truth and truths": "return np.sum((x[0] > 0) * (np.array([1.0, -1.0]) > 0)) + x",

@@ -238,8 +238,10 @@ _equal, _unequal = _operator(p.EQUAL), _operator(p.UNEQUAL)
 
 
 def _whole_quotient(a: Any, b: Any) -> Any:
-    """Return a // b as Python and NumPy do, which agrees with a % b: 1 // 0.1 is 9, though 1 / 0.1 is 10."""
-    return apply(p.ROUND, (a - a % b) / b)
+    """Return a // b as NumPy does, which agrees with a % b: 1 // 0.1 is 9, though 1 / 0.1 is 10; a / b where b is 0."""
+    found = (a - a % b) / b
+    found = found.whole(p.ROUND) if isinstance(found, Node) else p.ROUND.value(found)
+    return found if b != b or (not isinstance(b, Symbol) and b) else where(b == 0.0, a / b, found)
 
 
 def whole_or_truth(dtype: Any) -> str:

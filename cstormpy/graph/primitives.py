@@ -546,12 +546,13 @@ FMOD = _library("fmod", _remainder_partials, arity=2)
 
 
 def _mod_code(e: Any, a: Any, b: Any) -> Any:
-    """Python's remainder from C's: where it has the other sign than the divisor, one divisor more."""
+    """Python's remainder from C's: where it has the other sign than the divisor, one divisor more; 0 has its sign."""
     rest = e.library("fmod", a, b)
     zero = e.constant(0.0)
     other = e.logic("xor", e.comparison("olt", rest, zero), e.comparison("olt", b, zero))
     wrong = e.logic("and", e.comparison("une", rest, zero), other)
-    return e.selection(wrong, e.operation("fadd", rest, b), rest)
+    none = e.selection(e.comparison("oeq", rest, zero), e.intrinsic("llvm.copysign", zero, b), rest)
+    return e.selection(wrong, e.operation("fadd", rest, b), none)
 
 
 MOD = _define("mod", 2, _numpy("mod"), "({} % {})", _mod_code, _remainder_partials, in_c="mod({}, {})")

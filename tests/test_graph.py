@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -576,3 +579,15 @@ def test_a_digest_tells_routines_apart():
     ]
     assert len({digest_of(each) for each in [same[0], *others]}) == len(others) + 1
     assert digest_of(same[0], others[0]) != digest_of(same[0])
+
+
+def test_whether_a_choice_jumps_is_the_same_in_all_processes():
+    """It was seen with numbers by hash(), of which those that a logarithm takes differ from process to process."""
+    asked = """from cstormpy.graph import Graph
+from cstormpy.graph.switching_functions import switching_functions, where
+x, y = Graph().inputs("x", 2)
+choices = [where(x > 0.0, (y - k / 10).log(), (y - k / 10).log() + x) for k in range(8)]
+print([jumps for choice in choices for *_, jumps in switching_functions([choice], {"x"})])"""
+    run = [sys.executable, "-c", asked]
+    said = {subprocess.check_output(run, env={**os.environ, "PYTHONHASHSEED": seed}) for seed in ("1", "2", "3")}
+    assert len(said) == 1

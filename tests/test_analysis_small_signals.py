@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cstormpy as cs
+from cstormpy.graph.differences import differenced_function
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +128,26 @@ def test_an_event_that_has_hardly_come_about_leaves_other_samples_their_derivati
     found = sim.gradient(bd, lambda out: out.x[-1], ["q", "v"], T=0.1, rtol=1e-10, atol=1e-12)
     c, s = np.cosh(0.1), np.sinh(0.1)  # behind the kink q̈ = q + 0.2 - 30
     np.testing.assert_allclose(found.gradient, [[c, s], [s, c], [s, c - 1.0]], rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("engine", ["interpreted", "compiled"])
+def test_what_computes_in_single_precision_is_asked_further_away(engine, size):
+    """By steps for float64 its derivative was off by 0.2 to 7 percent, and 0 where the numbers were small."""
+    sim = cs.Simulation(live=False, engine=engine)
+    bd = sim.blockdiagram()
+    x = bd.INTEGRATOR(x0=0.7 * size, name="x")
+    law = bd.FUNCTION(lambda u: np.sin(np.float32(u) * np.float32(3.0 / size)), name="law")
+    bd.connect(x, law)
+    bd.connect(law, x)
+    assert sim.linearize(bd).A[0, 0] == pytest.approx(3.0 / size * math.cos(2.1), rel=2e-4)
+
+
+@pytest.mark.parametrize(
+    "whole", [np.floor, np.sign, lambda x: np.round(8.0 * x) / 8.0], ids=["floor", "sign", "eighths"]
+)
+def test_a_jump_is_not_taken_for_single_precision(whole):
+    """Its values are whole numbers, which are those of float32 too."""
+    values = np.array([0.3, 0.995, -0.007])
+    _, slope = differenced_function(whole, (values,), (np.eye(3),))
+    np.testing.assert_array_equal(slope, np.zeros((3, 3)))

@@ -168,6 +168,20 @@ print(tiny.double.load()(3.0))
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("edited", ["kernels/layout.py", "mechanism/symbolic.py", "control/prepared.py"])
+def test_a_line_of_other_sources_is_another(tmp_path, edited):
+    """Changed while a process runs, or in a package that was not looked at, they were answered by code of before."""
+    shutil.copytree(PACKAGE, tmp_path / "site" / "cstormpy", ignore=shutil.ignore_patterns("__pycache__"))
+    begin = (
+        "from pathlib import Path; from cstormpy.control.prepared import inertia_line; import cstormpy.mechanism as m\n"
+    )
+    edit = f"with Path({str(tmp_path / 'site' / 'cstormpy' / edited)!r}).open('a') as file: file.write('# edited')\n"
+    for script in (begin + edit, begin, begin):
+        start(script + "inertia_line(m.library.acrobot())", tmp_path / "cache", python=tmp_path / "site")
+    assert len([*(tmp_path / "cache").rglob("inertia-*.object")]) == 2
+
+
 @pytest.mark.nojit
 def test_uncompiled_kernels_are_as_choosy_as_compiled_ones():
     def total(x, k):

@@ -10,7 +10,7 @@ from closeness import central_difference
 from test_graph import machine_values
 
 from cstormpy.graph import Graph, SymbolicBranch
-from cstormpy.graph.arrays import symbols
+from cstormpy.graph.arrays import Symbols, symbols
 from cstormpy.graph.derivatives import gradient, tangents
 from cstormpy.graph.emission import LANES
 from cstormpy.graph.routine import Routine
@@ -159,7 +159,19 @@ def test_singular_values_are_found_to_the_last_digits(size):
 
 
 def test_a_singular_matrix_has_the_determinant_zero():
-    for n in (2, 3, 4, 5):
+    for n in (2, 3, 4, 5, 6):
         samples = np.ones((1, n * n))
         for values, *_ in outputs_of(lambda x, n=n: np.linalg.det(x.reshape(n, n)), n * n, samples):
             np.testing.assert_array_equal(values, 0.0)
+
+
+@pytest.mark.parametrize(("size", "place"), [(4, 0), (4, 3), (5, 0), (5, 2), (6, 5)])
+def test_a_determinant_changes_where_a_matrix_is_singular(size, place):
+    """Its slope was 0 wherever elimination met a pivot of 0."""
+
+    def determinant(x):
+        a = symbols(np.eye(size)) if isinstance(x, Symbols) else np.eye(size)
+        a[place, place], a[0, 1] = x[0], x[1]
+        return np.linalg.det(a)
+
+    check(determinant, 2, np.array([[0.0, 0.5], [1.0, 2.0]]), slack=1e-5)

@@ -323,6 +323,18 @@ def test_what_nobody_has_used_for_long_is_removed(tmp_path, monkeypatch):
     assert left.stat().st_mtime > 1e9
 
 
+def test_without_source_files_no_line_is_kept(tmp_path, monkeypatch, capsys):
+    """An installation of compiled modules alone took the code of the version before for its own."""
+    from cstormpy.graph import code_cache
+
+    monkeypatch.setattr(code_cache, "_SOURCES", ("nowhere",))
+    assert code_cache._digest() is None
+    monkeypatch.setattr(code_cache, "_IMPORTED", None)
+    monkeypatch.setenv("CSTORMPY_CACHE_DIR", str(tmp_path / "code"))
+    assert code_cache.machine_for("k", b"key", lambda: "define i64 @k() {\n  ret i64 7\n}\n").address("k")
+    assert not code_cache.is_kept("k", b"key") and not (tmp_path / "code").exists()
+
+
 def test_a_folder_that_cannot_be_written_is_said_once(tmp_path, monkeypatch, capsys):
     from cstormpy.graph import code_cache
 

@@ -87,6 +87,8 @@ IDIOMS = {
     "hyperbolic": "return np.arccosh(1 + abs(x)) + np.arctanh(x / 9) + math.asinh(x[0]) + math.atanh(x[1] / 9)",
     "signs": "return np.copysign(2.0, x) + np.signbit(x) + np.heaviside(x, 0.5) + math.copysign(1.0, x[0])",
     "quotients": "return np.divmod(x, 0.7)[0] + divmod(x[0], 0.7)[1] + x // 0.7",
+    "quotients by zero": "return np.clip(x // (x - x[0] + 0 * x), -1, 1) + np.arctan2((x - 9) // -20.0, -1.0)",
+    "remainders that are zero": "return np.copysign(1, (-4 * np.rint(x)) % 2.0) + 2 * np.copysign(1, np.rint(x) % -1)",
     "truths": "return np.logical_xor(x > 0, x > 1) + 0.0 + ((x > 0) ^ (x > 1))",
     "truths as floats": "m = np.asarray(x > 0, dtype=float); return m + m @ m",
     "a truth and truths": "return np.sum((x[0] > 0) * (np.array([1.0, -1.0]) > 0)) + x",
@@ -107,6 +109,13 @@ IDIOMS = {
     "a copy of it": "A = x.astype(float); A[0] = 9.0; B = np.array(x); B[1] = 9.0; return x + A + B",
     "a loop that is left": "s = 0.0\n    for v in x:\n        if v > 1.0: break\n        s += v\n    return s",
     "a chain": "return x[0] if 0 < x[0] < 1 else x[1] if x[1] > 0 and not x[2] > 0 else sorted([*x[:2]])[1]",
+    "kinds of one number": "return x[0].astype(int) + x[1].astype(np.int64) + x[2].astype('i4') + x[0].astype(bool)",
+    "kinds of several": "return x.astype(np.int32) + x.astype(bool) + np.array(x, dtype=bool) + x[1].astype(float)",
+    "what is not so": "m = np.array([x[0], 1.0, x[1]]) > 0; return np.where(~m, 1.0, 0.0) + np.arange(1.0, 4.0) * ~m",
+    "decimals": "return np.round(x, 1) + np.round(x) + x[0].round(2) + np.round(100 * x, -1)",
+    "a place by a whole number": "A = 1 / x[:2]; return A[np.clip(x, -2, 1).astype(int)] + A[x[0].astype(int) % 2]",
+    "numbers behind all others": "r = np.sqrt(x); return np.searchsorted([0, 1.0], r) + np.digitize(r, [0, 1.0])",
+    "a curve of one point": "return np.interp(x, [1.0], [5.0]) + np.interp(x, [0.5], [5.0], left=x[0])",
     "unlike kinds": "return [x[0], 1.0] if x[0] > 0 else np.array([x[1], 2]) if x[1] > 0 else (0, True)",
 }
 
@@ -143,6 +152,13 @@ def test_a_curve_in_a_function_is_written_down(degree):
 REFUSED = {
     "adds truths": lambda x: (x > 0.0) + (SAMPLES[0] > 0.0),
     "product of truths": lambda x: (x > 0.0) @ (SAMPLES[0] > 0.0),
+    "difference of truths": lambda x: np.diff(x > 0.0),
+    "float32": lambda x: x[0].astype(np.float32),
+    "an array of float32": lambda x: x.astype(np.float32),
+    "what becomes one of float32": lambda x: np.asarray(x, dtype=np.float32),
+    "bytes": lambda x: x.astype(np.uint8),
+    "bits": lambda x: np.invert(x.astype(int)),
+    "roots": lambda x: np.roots(x),
     "half precision": lambda x: np.exp(x > 0.0),
     "too many ways": lambda x: sum(1.0 if x[0] > k else 2.0 if x[1] > k else 3.0 for k in range(4)),
     "no end": lambda x: next(k for k in range(1000) if k > x[0]),
@@ -182,7 +198,14 @@ def rooted(t, q, qd):
     return 3.0 * np.linalg.cholesky(np.diag([1.0, 0.25 - q[1]]))[0, 0]
 
 
-@pytest.mark.parametrize("law", [ranged, asserting, Ranged(), rooted], ids=["raise", "assert", "in a method", "root"])
+def looked_up(t, q, qd):
+    return np.array([3.0, 3.0, 3.0])[(12.0 * q[1]).astype(int)]
+
+
+LAWS = {"raise": ranged, "assert": asserting, "in a method": Ranged(), "root": rooted, "place": looked_up}
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 def test_an_error_of_ones_own_ends_a_run_alike_in_both_engines(law):
     told = []
     for engine in ("interpreted", "compiled"):

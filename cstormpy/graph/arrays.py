@@ -7,6 +7,7 @@ Indexing, broadcasting, reshaping, ``@``, ``np.sum``, ``np.concatenate`` and the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from cstormpy.arrays import as_floats
 from cstormpy.graph import primitives as p
 from cstormpy.graph.elementwise import accumulation, are_truths, elementwise, objects, reduction, truths_as_numbers
-from cstormpy.graph.nodes import Node, SymbolicBranch
+from cstormpy.graph.nodes import Node, SymbolicBranch, whole_or_truth
 from cstormpy.graph.numpy_functions import FUNCTIONS, UFUNCS, searchsorted, take, where
 from cstormpy.graph.primitives import Symbol
 from cstormpy.graph.products import LARGE, constants, product
@@ -99,9 +100,12 @@ class Symbols(np.ndarray[Any, Any]):
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         """Return the same numbers, whole ones where the kind is one of integers."""
-        if np.dtype(dtype).kind in "iu":
-            return _wrapped(elementwise(p.TRUNC, self))
-        return self.copy() if np.dtype(dtype).kind == "f" else super().astype(dtype, *args, **options)
+        if np.dtype(dtype) == object:
+            return super().astype(dtype, *args, **options)
+        kind = whole_or_truth(dtype)
+        if kind == "f":
+            return self.copy()
+        return _wrapped(elementwise(p.UNEQUAL, self, 0.0) if kind == "b" else _whole(np.asarray(self)))
 
     def searchsorted(self, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         """Return how many of these numbers, which do not fall, are less than v, or at most as large."""
@@ -164,6 +168,14 @@ def writable(values: Any) -> Any:
     return values.astype(object).view(Symbols)
 
 
+def _whole(values: Any) -> Any:
+    """Return numbers without what stands behind the point."""
+    out = np.empty(values.shape, dtype=object)
+    for index, x in np.ndenumerate(values):
+        out[index] = x.whole() if isinstance(x, Node) else float(math.trunc(x))
+    return out
+
+
 def _as_floats(value: Any) -> Any:
     """Return an array of numbers that are known as one of floats; anything else as it is."""
     if not isinstance(value, Symbols) or value.dtype != object:
@@ -183,6 +195,8 @@ _REPEATED: dict[str, Callable[..., Any]] = {"reduce": reduction, "accumulate": a
 def _on_symbols(ufunc: Any, method: str, given: list[Any], options: dict[str, Any]) -> Any:
     """Return what a function of elements makes of arrays of objects."""
     own = UFUNCS.get(ufunc.__name__)
+    if ufunc is np.subtract and all(are_truths(np.asarray(a)) for a in given):  # np.diff of truths among them
+        raise SymbolicBranch("it subtracts truths, which NumPy refuses, or tells whether they differ")
     if ufunc is np.add and method in ("reduce", "accumulate"):  # which counts truths
         given[0] = truths_as_numbers(given[0])
     if ufunc is np.matmul and method == "__call__" and not options and any(map(_is_large, given)):
@@ -262,7 +276,14 @@ def _array_function(self: Node, function: Any, types: Any, args: Any, kwargs: An
     own = FUNCTIONS.get(function)
     if own is not None:
         return _each(_wrapped, own(*map(joined, args), **{name: joined(x) for name, x in kwargs.items()}))
+    if not any(map(_is_written_out, (*args, *kwargs.values()))):  # NumPy has looked into an array, as np.roots does
+        raise SymbolicBranch(f"np.{function.__name__} of symbols cannot be written down")
     return function(*map(_parts, args), **{name: _parts(x) for name, x in kwargs.items()})
+
+
+def _is_written_out(value: Any) -> bool:
+    """Tell whether something is a symbol, or a list with one."""
+    return isinstance(value, Node) or (type(value) in (list, tuple) and any(map(_is_written_out, value)))
 
 
 def _parts(value: Any) -> Any:

@@ -22,24 +22,31 @@ from cstormpy.private_folder import FILE_MODE, check_private, make_private, read
 #: Seconds without use after which a file is removed.
 _OUT_OF_USE = 30 * 24 * 3600.0
 _MAGIC = b"cstormpy object code 1\n"
-#: Packages whose sources decide what a straight line is.
-_SOURCES = ("graph", "kernels", "dynamics", "loops")
+#: Packages whose sources decide what a straight line is: what emits it, and all that a mechanism of symbols calls.
+_SOURCES: tuple[str, ...] = ("graph", "kernels", "dynamics", "loops", "control", "mechanism", "sensitivity")
+_SOURCES += ("linkage", "linkage/joints", "lie")
 
 
-@functools.cache
-def _sources() -> str:
-    """Return a digest of the sources, as they are when they are first asked for."""
-    digest = hashlib.sha256()
+def _digest() -> str | None:
+    """Return a digest of the sources; None where an installation has none."""
+    digest, found = hashlib.sha256(), False
     package = Path(__file__).parent.parent
     for name in _SOURCES:
         for source in sorted((package / name).glob("*.py")):
             digest.update(f"{name}/{source.name}".encode() + hashlib.sha256(source.read_bytes()).digest())
-    return digest.hexdigest()
+            found = True
+    return digest.hexdigest() if found else None
+
+
+#: Taken now and not when a line is first made, when the sources may have become others than those imported.
+_IMPORTED = _digest()
 
 
 def _place(name: str, key: bytes) -> Path:
+    if _IMPORTED is None:
+        raise OSError("their source files are not there to tell old from new")
     digest = hashlib.sha256(key)
-    for part in (_sources(), fingerprint()):
+    for part in (_IMPORTED, fingerprint()):
         digest.update(part.encode())
     check_private(root())
     return check_private(root() / "lines") / f"{name}-{digest.hexdigest()[:24]}.object"

@@ -35,8 +35,8 @@ def tangents(outputs: Sequence[Number], directions: Mapping[Node, Number]) -> li
         if node.primitive is LOOKUP:
             rate[node.index] = _rate_looked_up(node, directions)
             continue
-        if node.primitive is SELECT:
-            condition, a, b = node.args
+        if node.primitive.choice is not None:
+            condition, a, b = node.primitive.choice(*node.args)
             rate[node.index] = apply(SELECT, condition, _rate(a, rate), _rate(b, rate))
             continue
         if node.primitive.along is not None:
@@ -86,6 +86,7 @@ def gradient(outputs: Sequence[Number], weights: Sequence[Number], inputs: Seque
     [x[1], x[0]]
     """
     share: dict[int, Number] = {}
+    chosen: set[int] = set()
     looked_up: list[tuple[Node, Number]] = []
     for x, weight in zip(outputs, weights, strict=True):
         if isinstance(x, Node):
@@ -97,15 +98,19 @@ def gradient(outputs: Sequence[Number], weights: Sequence[Number], inputs: Seque
         if node.primitive is LOOKUP:
             looked_up.append((node, mine))
             continue
-        if node.primitive is SELECT:
-            condition, a, b = node.args
+        if node.primitive.choice is not None:
+            condition, a, b = node.primitive.choice(*node.args)
             parts: list[tuple[Any, Number]] = [
                 (a, apply(SELECT, condition, mine, 0.0)),
                 (b, apply(SELECT, condition, 0.0, mine)),
             ]
         else:
             partials = node.primitive.partials(node, *node.args)
+            if node.index in chosen:  # what does not count may have an infinite slope
+                partials = [p if p is None else apply(SELECT, apply(EQUAL, mine, 0.0), 0.0, p) for p in partials]
             parts = [(a, p * mine) for a, p in zip(node.args, partials, strict=True) if p is not None]
+        if node.primitive.choice is not None or node.index in chosen:
+            chosen.update(a.index for a, _ in parts if isinstance(a, Node))
         for a, part in parts:
             if isinstance(a, Node):
                 share[a.index] = share.get(a.index, 0.0) + part

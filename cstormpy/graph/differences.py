@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cstormpy.arrays import Array
 
@@ -19,6 +20,10 @@ _STEEPER, _ROUNDED = 1.05, 1e-6
 _AGREE = 1e-7
 #: So many steps are tried that are each a sixteenth of the one before.
 _SHORTER = 5
+#: Rounding of single precision. By how much longer steps are for what is computed in it; slopes by such a step and its
+#: half differ by no more than this part, or than that of the value.
+_SINGLE = float(np.finfo(np.float32).eps)
+_LONGER, _ALIKE, _ROUGH = (4096.0, 256.0, 16.0), 0.03, 3e-4
 #: Where numbers are moved by more than this part of themselves, it is seen whether the difference is one.
 _FAR = 1e-3
 
@@ -80,7 +85,7 @@ def differenced_function(function: Callable[..., Any], values: tuple[Any, ...], 
     They are central, with a step that fits the largest of the numbers, or a shorter one where smaller ones move too far
     by that and the difference shows it. Where the function has no value on one side, as beside the edge of its domain,
     the step is made small against the numbers that are moved, and if that does not help either, the difference is taken
-    on one side.
+    on one side. A function that computes in single precision is asked further away, where its rounding counts less.
 
     Raises
     ------
@@ -110,6 +115,8 @@ class _Line:
     def __init__(self, function: Callable[..., Any], values: tuple[Any, ...], along: list[Any], here: Any) -> None:
         self.function, self.values, self.along = function, values, along
         self.here = _arrays(here)
+        #: Whether a part says of itself that it is of single precision.
+        self.single = any(getattr(part, "dtype", None) == np.float32 for part in _listed(here))
 
     def reach(self, zeros: bool = True) -> float:
         """Return how far it is until one of the numbers that are moved, or of those not zero, has moved by its size."""
@@ -136,12 +143,12 @@ class _Line:
         if steps[0] > _FAR * own:
             found = agreeing_slope(self._difference, [steps[0], *shorter(MOVED * own)])
             if found is not None:
-                cuts = np.cumsum([part.size for part in self.here])[:-1]
-                return [part.reshape(a.shape) for part, a in zip(np.split(found, cuts), self.here, strict=True)]
+                if (sides := self._sides(steps[0])) is not None:
+                    found = self._of_rounded(steps[0], *sides, found)
+                return self._parts(found)
         for h in filter(None, steps):
-            above, below = self.at(h), self.at(-h)
-            if above is not None and below is not None:
-                return [0.5 * (a - b) / h for a, b in zip(above, below, strict=True)]
+            if (sides := self._sides(h)) is not None:
+                return self._parts(self._of_rounded(h, *sides, (sides[0] - sides[1]) / (2.0 * h)))
         for h in (steps[0], -steps[0]):
             coarse, fine = self.aside(h), self.aside(h / 8.0)
             if coarse is not None and fine is not None:
@@ -151,10 +158,41 @@ class _Line:
 
     def _difference(self, h: float) -> Array | None:
         """Return the central difference of all parts, one behind the other, or None where there is none."""
+        sides = self._sides(h)
+        return None if sides is None else (sides[0] - sides[1]) / (2.0 * h)
+
+    def _sides(self, h: float) -> tuple[Array, Array] | None:
+        """Return all parts, one behind the other, on either side of the point; None where one has none."""
         above, below = self.at(h), self.at(-h)
-        if above is None or below is None:
-            return None
-        return np.concatenate([np.ravel(a - b) for a, b in zip(above, below, strict=True)]) / (2.0 * h)
+        return None if above is None or below is None else (_joined(above), _joined(below))
+
+    def _of_rounded(self, h: float, above: Array, below: Array, slope: Array) -> Array:
+        """Return a slope, but by longer steps of what is computed in single precision, as its values on all sides show.
+
+        Where two of these do not agree, as beside a jump, it stays as it is.
+        """
+        moves = above != below
+        if not self.single and not _is_single(above[moves]).any():
+            return slope
+        here = _joined(self.here)
+        rounded = _is_single(above) & _is_single(below) & _is_single(here)
+        if not self.single and not (rounded & moves).any():
+            return slope
+        least = np.full(slope.shape, math.inf)
+        for longer in _LONGER:
+            wide, narrow = self._difference(longer * h), self._difference(0.5 * longer * h)
+            if wide is not None and narrow is not None:
+                found = _extrapolated(wide, narrow)
+                off = np.maximum(np.abs(wide - narrow), _SINGLE * np.abs(here) / (longer * h))  # by chance it is less
+                alike = off <= np.maximum(_ALIKE * np.abs(found), _ROUGH * np.abs(here))
+                better = rounded & alike & (off < least)
+                slope, least = np.where(better, found, slope), np.where(better, off, least)
+        return slope
+
+    def _parts(self, joined: Array) -> list[Array]:
+        """Return parts of the result that stand one behind the other."""
+        cuts = np.cumsum([part.size for part in self.here])[:-1]
+        return [part.reshape(a.shape) for part, a in zip(np.split(joined, cuts), self.here, strict=True)]
 
     def aside(self, h: float) -> list[Array] | None:
         """Return the derivative of each part by a difference of second order on one side."""
@@ -170,6 +208,19 @@ class _Line:
                 raise ValueError("the slope of the function grows without bound towards the point")
 
 
+def _joined(parts: list[Array]) -> Array:
+    return np.concatenate([np.ravel(part) for part in parts])
+
+
+def _is_single(values: Array) -> NDArray[np.bool_]:
+    """Tell which numbers are those of single precision."""
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32).astype(float) == values
+
+
+def _listed(found: Any) -> Any:
+    return found if isinstance(found, (list, tuple)) else [found]
+
+
 def _arrays(found: Any) -> list[Array]:
-    parts = found if isinstance(found, (list, tuple)) else [found]
-    return [np.array(part, dtype=float) for part in parts]
+    return [np.array(part, dtype=float) for part in _listed(found)]

@@ -20,6 +20,8 @@ from cstormpy.graph.primitives import apply
 
 Array = Any  # of nodes and floats
 Number = Any
+#: Determinants of matrices with more columns are found by elimination.
+_EXPANDED = 5
 #: Matrices with more columns are left to other ways than writing their rotations down.
 _WIDEST = 4
 
@@ -130,12 +132,13 @@ def inverse(a: Array) -> Array:
 def determinant(a: Array) -> Number:
     """Return det A, exactly zero where a column has no pivot."""
     a = _square(a)
-    if len(a) <= 3:  # its definition has no pivots, and derivatives everywhere
+    if len(a) <= _EXPANDED:  # its definition has no pivots, and derivatives everywhere
         return _expanded(a)
     a, _, value = _eliminated(a, np.zeros((len(a), 0), dtype=object))
-    for k in range(len(a)):
+    for k in range(len(a) - 1):
         value = where(apply(p.EQUAL, a[k, k], 0.0) | apply(p.EQUAL, value, 0.0), 0.0, value * a[k, k])
-    return value
+    # behind a pivot of zero all is NaN; the last one is divided by nowhere, and the product changes with it
+    return where(apply(p.EQUAL, value, 0.0), 0.0, value * a[-1, -1])
 
 
 def is_singular(a: Array) -> Number:

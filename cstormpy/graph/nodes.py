@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from cstormpy.errors import InvalidType, InvalidValue
 from cstormpy.graph import primitives as p
 from cstormpy.graph.primitives import Primitive, Symbol, apply
@@ -236,8 +238,21 @@ _equal, _unequal = _operator(p.EQUAL), _operator(p.UNEQUAL)
 
 
 def _whole_quotient(a: Any, b: Any) -> Any:
-    """Return a // b as Python and NumPy do, which agrees with a % b: 1 // 0.1 is 9, though 1 / 0.1 is 10."""
-    return apply(p.ROUND, (a - a % b) / b)
+    """Return a // b as NumPy does, which agrees with a % b: 1 // 0.1 is 9, though 1 / 0.1 is 10; a / b where b is 0."""
+    found = (a - a % b) / b
+    found = found.whole(p.ROUND) if isinstance(found, Node) else p.ROUND.value(found)
+    return found if b != b or (not isinstance(b, Symbol) and b) else where(b == 0.0, a / b, found)
+
+
+def whole_or_truth(dtype: Any) -> str:
+    """Return "i", "b" or "f" of a kind of numbers: whole, truths, or floats as symbols are.
+
+    Others are refused: a float32 is rounded, an int8 goes round, and an unsigned number is never negative.
+    """
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b" or (dtype.kind == "i" and dtype.itemsize >= 4) or dtype == np.float64:
+        return dtype.kind
+    raise SymbolicBranch(f"numbers of the kind {dtype} are rounded otherwise than symbols")
 
 
 def _function(primitive: Primitive) -> Callable[..., Any]:
@@ -306,6 +321,13 @@ class Node(Symbol):
     floor, ceil, trunc, rint = (_function(f) for f in (p.FLOOR, p.CEIL, p.TRUNC, p.ROUND))
     vanishing, reciprocal = _function(p.VANISHING), _function(p.RECIPROCAL)
 
+    def round(self, decimals: int = 0) -> Any:
+        """Return this number rounded to some decimals, as NumPy does."""
+        if decimals == 0:
+            return self.rint()
+        scale = 10.0 ** abs(decimals)
+        return (self * scale).rint() / scale if decimals > 0 else (self / scale).rint() * scale
+
     def number(self) -> Any:
         """Return this number; of a truth 1 where it holds, else 0."""
         return apply(p.SELECT, self, 1.0, 0.0) if self.primitive.truth else self
@@ -333,7 +355,11 @@ class Node(Symbol):
 
     def astype(self, dtype: Any) -> Any:
         """Return this number as NumPy's numbers do: without what stands behind the point where it is to be whole."""
-        return apply(p.TRUNC, self.number()) if dtype in (int, "int", "int64", "intp") else self
+        kind = whole_or_truth(dtype)
+        return self.whole() if kind == "i" else self.number() if kind == "f" else self._as_truth()
+
+    def _as_truth(self) -> Any:
+        return self if self.primitive.truth else self != 0.0
 
     def conjugate(self) -> Node:
         """Return this number, which is real."""

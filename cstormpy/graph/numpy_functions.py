@@ -16,7 +16,7 @@ from cstormpy.graph import linear_algebra
 from cstormpy.graph import primitives as p
 from cstormpy.graph.elementwise import Array, are_truths, as_number, elementwise, objects, reduction, truths_as_numbers
 from cstormpy.graph.look_ups import count_not_above, entry
-from cstormpy.graph.nodes import Node, SymbolicBranch
+from cstormpy.graph.nodes import Node, SymbolicBranch, require_zero
 from cstormpy.graph.primitives import Symbol
 
 #: Arrays with more numbers are not sorted, which takes n² / 2 comparisons.
@@ -53,6 +53,13 @@ def _exclusive(a: Any, b: Any) -> Any:
     return elementwise(p.OR, elementwise(p.AND, a, other), elementwise(p.AND, one, b))
 
 
+def _inverted(a: Any) -> Any:
+    """Return what a truth is not; ~True of Python's own truths is the number -2."""
+    if not are_truths(objects(a)):
+        raise SymbolicBranch("the bits of a number are not known while the expression is written down")
+    return elementwise(p.NOT, a)
+
+
 def _heaviside(a: Any, at_zero: Any) -> Any:
     at_most = where(elementwise(p.GREATER, 0.0, a), 0.0, elementwise(p.ADD, at_zero, a))  # which is 0, or no number
     return where(elementwise(p.GREATER, a, 0.0), 1.0, at_most)
@@ -86,6 +93,7 @@ UFUNCS: dict[str, p.Primitive | Callable[..., Any]] = {
     "logical_or": p.OR,
     "logical_not": p.NOT,
     "logical_xor": _exclusive,
+    "invert": _inverted,
     "maximum": p.MAXIMUM,
     "minimum": p.MINIMUM,
     "fmax": lambda a, b: _unless_nan(p.MAXIMUM, a, b),
@@ -242,12 +250,28 @@ def _dot(a: Any, b: Any, out: Any = None) -> Any:
 
 
 def take(a: Any, indices: Any, axis: int | None = None, out: Any = None, mode: str = "raise") -> Any:
-    """Return the parts of an array at places that are symbols, from the end where they are negative."""
+    """Return the parts of an array at places that are symbols, from the end where they are negative.
+
+    What is written down fails at a place beyond the ends, where NumPy raises.
+    """
     if out is not None or mode != "raise":
         raise SymbolicBranch("options of np.take cannot be written down with symbols")
     places = objects(indices)
     if any(isinstance(k, Node) and k.primitive.truth for k in places.flat):
         raise SymbolicBranch("which parts a mask of symbols takes is not known while the expression is written down")
+    count = float(np.size(a) if axis is None else np.shape(a)[axis])
+    for k in places.flat:
+        if isinstance(k, Node):
+            whole = elementwise(p.TRUNC, k)
+            require_zero(elementwise(p.OR, whole < -count, whole >= count))
+        elif not -count <= k < count:
+            raise IndexError(f"index {k} is out of bounds for size {count:.0f}")
+    return _taken(a, places, axis)
+
+
+def _taken(a: Any, indices: Any, axis: int | None) -> Any:
+    """Return the parts of an array at places; one beyond an end counts as the end."""
+    places = objects(indices)
     rows = np.ravel(a) if axis is None else np.moveaxis(np.asarray(a, dtype=object), axis, 0)
     shape, table = rows.shape[1:], truths_as_numbers(rows.reshape(len(rows), -1))
     out = np.empty((*places.shape, table.shape[1]), dtype=object)
@@ -266,10 +290,14 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     if sorter is not None:
         raise SymbolicBranch("np.searchsorted with a sorter cannot be written down with symbols")
     table, given = truths_as_numbers(np.ravel(a)).tolist(), truths_as_numbers(objects(v))
+    return where(_is_nan(given), float(len(table)), _counts(given, table, side))  # NumPy sorts NaN behind all numbers
+
+
+def _counts(given: Any, table: list[Any], side: str) -> Array:
     out = np.empty(given.shape, dtype=object)
     for at in np.ndindex(given.shape):
         out[at] = count_not_above(given[at], table, strictly=side == "left")
-    return out if out.ndim else out[()]
+    return out
 
 
 def _digitize(x: Any, bins: Any, right: bool = False) -> Any:
@@ -284,11 +312,14 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
     if period is not None:
         raise SymbolicBranch("np.interp with a period cannot be written down with symbols")
     x, xp, fp = (truths_as_numbers(objects(a)) for a in (x, xp, fp))
-    k = elementwise(p.SUB, searchsorted(xp, x, "right"), 1.0)
-    k = elementwise(p.MAXIMUM, elementwise(p.MINIMUM, k, len(xp) - 2.0), 0.0)
-    after = elementwise(p.ADD, k, 1.0)
-    at, behind, low, high = take(xp, k, 0), take(xp, after, 0), take(fp, k, 0), take(fp, after, 0)
-    found = (high - low) / (behind - at) * (x - at) + low
+    if len(xp) == 1:
+        found = fp[0]
+    else:
+        k = elementwise(p.SUB, _counts(x, xp.tolist(), "right"), 1.0)
+        k = elementwise(p.MAXIMUM, elementwise(p.MINIMUM, k, len(xp) - 2.0), 0.0)
+        after = elementwise(p.ADD, k, 1.0)
+        at, behind, low, high = _taken(xp, k, 0), _taken(xp, after, 0), _taken(fp, k, 0), _taken(fp, after, 0)
+        found = (high - low) / (behind - at) * (x - at) + low
     found = where(elementwise(p.GREATER, x, xp[-1]), fp[-1] if right is None else right, found)
     return where(elementwise(p.GREATER, xp[0], x), fp[0] if left is None else left, found)
 

@@ -9,6 +9,8 @@ comparison, and only `AND`, `OR`, `NOT` and the condition of `SELECT` take one.
 ``simplify``   an equal symbol or float that costs less, or None
 ``partials``   derivatives to each argument, from the arguments and the result; None for one that has none
 ``along``      the derivative along a direction, of (node, what gives the rate of an argument), in place of partials
+``choice``     condition, what counts where it holds, and elsewhere; the derivative chooses too, as what does not count
+               may have an infinite one
 ``code``       LLVM instructions, through an `emission.Emitter`, for one float64 or for lanes of them
 ``text``       how it is written in Python, and in C where ``in_c`` says nothing else
 ``of_table``   whether all arguments but the first are the numbers of a table, one argument of ``in_c``
@@ -28,6 +30,8 @@ import numpy as np
 
 Number = Any  # a symbol or a float
 Rule = Callable[..., Any]
+#: The smallest float64 with all its digits.
+_SMALLEST = float(np.finfo(float).smallest_normal)
 
 
 class Symbol:
@@ -50,6 +54,7 @@ class Primitive:
     commutes: bool = False
     truth: bool = False
     along: Rule | None = None
+    choice: Rule | None = None
     in_c: str = ""
     of_table: bool = False
     named: bool = True
@@ -126,8 +131,8 @@ def _simplify_mul(a: Number, b: Number) -> Number | None:
             return a
         if b == -1.0:
             return -a
-        # constants gather in front: 2 (3 x) = 6 x
-        if _is(a, "mul") and _known(a.args[1]):
+        # constants gather in front: 2 (3 x) = 6 x, unless their product is too large or small for a float
+        if _is(a, "mul") and _known(a.args[1]) and _SMALLEST <= abs(a.args[1] * b) < math.inf:
             return a.args[0] * (a.args[1] * b)
         return -(a.args[0] * b) if _is(a, "neg") else None
     if a.primitive is NEG:
@@ -329,16 +334,16 @@ def _simplify_select(condition: Number, a: Number, b: Number) -> Number | None:
     return None
 
 
-#: a where the condition holds, else b. Its derivative chooses too (see `derivatives`): the side that does not count
-#: may have an infinite one.
+#: a where the condition holds, else b.
 SELECT: Primitive = _define(
     "select",
     3,
     lambda condition, a, b: a if condition else b,
     "where({}, {}, {})",
     lambda e, condition, a, b: e.selection(condition, a, b),
-    lambda r, condition, a, b: (None, apply(SELECT, condition, 1.0, 0.0), apply(SELECT, condition, 0.0, 1.0)),
+    _no_partials,
     simplify=_simplify_select,
+    choice=lambda *args: args,
 )
 
 # Elementary functions --------------------------------------------------------------------------------
@@ -355,6 +360,17 @@ def _numpy(name: str) -> Rule:
     return value
 
 
+def _steep_along(node: Number, rate: Rule) -> Number:
+    """Return the rate of a function whose slope has no bound at some place: 0 where its argument stays, there too."""
+    return _steep(rate(node.args[0]), node.primitive.partials(node, *node.args)[0])
+
+
+def _steep(along: Number, slope: Number) -> Number:
+    if not isinstance(along, Symbol):
+        return along * slope if along else 0.0
+    return apply(SELECT, apply(EQUAL, along, 0.0), 0.0, along * slope)
+
+
 def _library(name: str, partial: Rule, numpy: str = "", arity: int = 1, **more: Any) -> Primitive:
     """Define a function of the C library, called lane by lane; `numpy` is how NumPy calls it."""
     places = ", ".join(["{}"] * arity)
@@ -369,8 +385,8 @@ COS: Primitive = _define(
     "cos", 1, _numpy("cos"), "cos({})", lambda e, a: e.sincos(a)[1], lambda r, a: (-apply(SIN, a),), called=True
 )
 TAN = _library("tan", lambda r, a: (1.0 + r * r,))
-ASIN = _library("asin", lambda r, a: (1.0 / apply(SQRT, 1.0 - a * a),), "arcsin")
-ACOS = _library("acos", lambda r, a: (-1.0 / apply(SQRT, 1.0 - a * a),), "arccos")
+ASIN = _library("asin", lambda r, a: (1.0 / apply(SQRT, 1.0 - a * a),), "arcsin", along=_steep_along)
+ACOS = _library("acos", lambda r, a: (-1.0 / apply(SQRT, 1.0 - a * a),), "arccos", along=_steep_along)
 ATAN = _library("atan", lambda r, a: (1.0 / (1.0 + a * a),), "arctan")
 ATAN2 = _library("atan2", lambda r, y, x: (x / (x * x + y * y), -y / (x * x + y * y)), "arctan2", arity=2)
 EXP = _library("exp", lambda r, a: (r,))
@@ -381,20 +397,19 @@ SINH: Primitive = _library("sinh", lambda r, a: (apply(COSH, a),))
 COSH: Primitive = _library("cosh", lambda r, a: (apply(SINH, a),))
 TANH = _library("tanh", lambda r, a: (1.0 - r * r,))
 ASINH = _library("asinh", lambda r, a: (1.0 / apply(SQRT, a * a + 1.0),), "arcsinh")
-ACOSH = _library("acosh", lambda r, a: (1.0 / apply(SQRT, a * a - 1.0),), "arccosh")
+ACOSH = _library("acosh", lambda r, a: (1.0 / apply(SQRT, a * a - 1.0),), "arccosh", along=_steep_along)
 ATANH = _library("atanh", lambda r, a: (1.0 / (1.0 - a * a),), "arctanh")
 EXP2 = _library("exp2", lambda r, a: (r * math.log(2.0),))
 LOG2 = _library("log2", lambda r, a: (1.0 / (a * math.log(2.0)),))
 LOG10 = _library("log10", lambda r, a: (1.0 / (a * math.log(10.0)),))
-HYPOT = _library("hypot", lambda r, a, b: (a / r, b / r), arity=2)
 
 
-def _root_along(root: Number, rate: Rule) -> Number:
-    """Return the rate of a root: 0 where its argument stays, at 0 too, where the slope is infinite."""
-    along, slope = rate(root.args[0]), root.primitive.partials(root, *root.args)[0]
-    if not isinstance(along, Symbol):
-        return along * slope if along else 0.0
-    return apply(SELECT, apply(EQUAL, along, 0.0), 0.0, along * slope)
+def _hypot_partials(r: Number, a: Number, b: Number) -> tuple[Number, ...]:
+    """Return those of a length; at zero, where it has none, 0, as that of `numpy.linalg.norm`."""
+    return tuple(apply(SELECT, apply(EQUAL, r, 0.0), 0.0, x / r) for x in (a, b))
+
+
+HYPOT = _library("hypot", _hypot_partials, arity=2)
 
 
 SQRT: Primitive = _define(
@@ -404,9 +419,9 @@ SQRT: Primitive = _define(
     "sqrt({})",
     lambda e, a: e.intrinsic("llvm.sqrt", a),
     lambda r, a: (0.5 / r,),
-    along=_root_along,
+    along=_steep_along,
 )
-CBRT = _library("cbrt", lambda r, a: (1.0 / (3.0 * r * r),), along=_root_along)
+CBRT = _library("cbrt", lambda r, a: (1.0 / (3.0 * r * r),), along=_steep_along)
 
 
 def _simplify_power(a: Number, b: Number) -> Number | None:
@@ -433,7 +448,15 @@ def _power_partials(r: Number, a: Number, b: Number) -> tuple[Number, Number | N
     return to_a, apply(SELECT, apply(GREATER, a, 0.0), r * apply(LOG, a), 0.0)
 
 
-POW = _library("pow", _power_partials, "power", arity=2, simplify=_simplify_power)
+def _power_along(node: Number, rate: Rule) -> Number:
+    (a, b), (of_a, of_b) = node.args, map(rate, node.args)
+    to_a, to_b = _power_partials(node, a, b)
+    steep = not _known(b) or b < 1.0
+    total = _steep(of_a, to_a) if steep else of_a * to_a
+    return total if to_b is None else total + of_b * to_b
+
+
+POW = _library("pow", _power_partials, "power", arity=2, simplify=_simplify_power, along=_power_along)
 
 
 def _sign(a: float) -> float:
@@ -496,17 +519,15 @@ def _extreme(name: str, sign: str) -> Primitive:
     def first(a: Number, b: Number) -> Number:
         return apply(GREATER, a, b) if sign == ">" else apply(GREATER, b, a)
 
-    def partials(r: Number, a: Number, b: Number) -> tuple[Number, Number]:
-        return apply(SELECT, first(a, b), 1.0, 0.0), apply(SELECT, first(a, b), 0.0, 1.0)
-
     return _define(
         name,
         2,
         value,
         f"{name}({{}}, {{}})",
         lambda e, a, b: e.intrinsic("llvm.maximum" if sign == ">" else "llvm.minimum", a, b),
-        partials,
+        _no_partials,
         simplify=lambda a, b: a if a is b else None,
+        choice=lambda a, b: (first(a, b), a, b),
     )
 
 
@@ -516,18 +537,22 @@ MINIMUM = _extreme("minimum", "<")
 # Remainders of floats: Python's (the sign of the divisor) and C's (that of the dividend) ----------------
 
 
-FMOD = _library("fmod", lambda r, a, b: (1.0, -apply(TRUNC, a / b)), arity=2)
+def _remainder_partials(r: Number, a: Number, b: Number) -> tuple[Number, Number]:
+    """Return those of a - k b; k is found from what is left, as a / b may round to the next whole number."""
+    return 1.0, -apply(ROUND, (a - r) / b)
+
+
+FMOD = _library("fmod", _remainder_partials, arity=2)
 
 
 def _mod_code(e: Any, a: Any, b: Any) -> Any:
-    """Python's remainder from C's: where it has the other sign than the divisor, one divisor more."""
+    """Python's remainder from C's: where it has the other sign than the divisor, one divisor more; 0 has its sign."""
     rest = e.library("fmod", a, b)
     zero = e.constant(0.0)
     other = e.logic("xor", e.comparison("olt", rest, zero), e.comparison("olt", b, zero))
     wrong = e.logic("and", e.comparison("une", rest, zero), other)
-    return e.selection(wrong, e.operation("fadd", rest, b), rest)
+    none = e.selection(e.comparison("oeq", rest, zero), e.intrinsic("llvm.copysign", zero, b), rest)
+    return e.selection(wrong, e.operation("fadd", rest, b), none)
 
 
-MOD = _define(
-    "mod", 2, _numpy("mod"), "({} % {})", _mod_code, lambda r, a, b: (1.0, -apply(FLOOR, a / b)), in_c="mod({}, {})"
-)
+MOD = _define("mod", 2, _numpy("mod"), "({} % {})", _mod_code, _remainder_partials, in_c="mod({}, {})")

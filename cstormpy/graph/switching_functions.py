@@ -9,6 +9,7 @@ the entries of a list at each of them.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
@@ -248,14 +249,15 @@ class SidesOfChoices:
 
 def _value(node: Node, args: Sequence[Any], trial: int) -> Any:
     if node.primitive is INPUT:
-        return _some(hash((node.data[0], node.data[1], trial)))
+        return _some(node.data[0], node.data[1], trial)
     if node.primitive is TABLE:
-        return [_some(hash((node.data[0], node.data[1] + k, trial))) for k in range(node.data[2])]
+        return [_some(node.data[0], node.data[1] + k, trial) for k in range(node.data[2])]
     try:
         return node.primitive.value(*args)
     except (NotImplementedError, ArithmeticError, ValueError):
         return math.nan
 
 
-def _some(seed: int) -> float:
-    return 0.1 + float(np.random.default_rng(abs(seed)).random())
+def _some(name: str, place: int, trial: int) -> float:
+    """Return a number for an input, the same in all processes, in which hash() gives others."""
+    return 0.1 + float(np.random.default_rng(zlib.crc32(f"{name} {place} {trial}".encode())).random())

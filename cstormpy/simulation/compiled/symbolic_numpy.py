@@ -15,6 +15,7 @@ import numpy as np
 from cstormpy.graph import Node, SymbolicBranch
 from cstormpy.graph.arrays import Symbols, holds_symbols, joined, symbols, writable
 from cstormpy.graph.elementwise import are_truths
+from cstormpy.graph.nodes import whole_or_truth
 
 #: Arrays with more numbers stay those of floats: nobody writes them element by element.
 _LARGEST = 10_000
@@ -76,9 +77,7 @@ def _as_array(value: Any, dtype: Any = None, **options: Any) -> Any:
 def _of_kind(array: Symbols, dtype: Any) -> Any:
     if dtype is None and are_truths(array):
         return array
-    kind = "f" if _is_float(dtype) else np.dtype(dtype).kind
-    if kind not in "fiu":
-        raise SymbolicBranch(f"symbols cannot be made numbers of the kind {np.dtype(dtype)}")
+    kind = "f" if dtype is None else whole_or_truth(dtype)
     numbers = [x.number() if isinstance(x, Node) else float(x) for x in array.flat]
     made: Any = symbols(numbers).reshape(array.shape)
     return made if kind == "f" else made.astype(dtype)

@@ -113,8 +113,16 @@ def spring_moment(joint: Any, axes: list[Any], q: Array) -> Array:
     rest[-3:] = [f.rest for f in axes]
     turn = joint.motion(rest)[:3, :3].T @ joint.motion(q)[:3, :3]
     skew = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
-    sine, cosine = np.sqrt(skew @ skew), (np.trace(turn) - 1) / 2
-    psi = skew * (2 * np.arctan(sine / (1 + cosine)) / sine if abs(sine) > 1e-9 else 1.0)
+    cosine = (np.trace(turn) - 1) / 2
+    if cosine.real > 0:
+        sine = np.sqrt(skew @ skew)
+        psi = skew * (2 * np.arctan(sine / (1 + cosine)) / sine if abs(sine) > 1e-9 else 1.0)
+    else:  # up to half a turn the axis n is that of the symmetric part, (1 - cos) n n', and the skew part is its sense
+        square = (turn + turn.T) / 2 - cosine * np.eye(3)
+        longest = int(np.argmax(np.diag(square).real))
+        n = square[:, longest] / np.sqrt(square[longest, longest] * (1 - cosine))
+        n = n if (n @ skew).real > 0 else -n
+        psi = n * (np.pi - 2 * np.arctan(n @ skew / (1 - cosine)))
     shift = np.zeros(joint.dof, psi.dtype)
     shift[-3:] = psi
     return np.linalg.solve(joint.subspace(shift)[:3, -3:].T, k * psi)  # δψ = J(ψ)⁻¹ δ for a turn δ

@@ -28,6 +28,21 @@ SINGULAR = {
 }
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_mass_on_an_axis_that_is_not_through_its_links_origin(seed):
+    """Rounding of where it is became an arm of its own, by which the joint began to turn with 1e17 rad/s²."""
+    pose = random_pose(np.random.default_rng(seed))
+    arm, joint = Link("a", None, Revolute((0, 0, 1)), **POINT), Revolute((0, 0, 1), armature=0.2).from_parent(pose)
+    wheel = Link("b", "a", joint, pose, mass=1.0, com=joint.point)
+    with pytest.raises(SingularInertia, match="joint 'b': moves no inertia"):
+        Mechanism([arm, wheel]).with_parameters({"b.armature": 0.0}).forward_dynamics(Z, Z, Z)
+    M = Mechanism([arm, wheel]).mass_matrix(Z)
+    np.testing.assert_allclose(M, [[1.0, 0.0], [0.0, 0.2]], atol=1e-14)
+    rotor = wheel.replace(inertia=1e-13 * np.eye(3))  # which is no rounding
+    tau = Mechanism([arm, rotor]).with_parameters({"b.armature": 0.0}).inverse_dynamics(Z, Z, [0.0, 1.0])
+    np.testing.assert_allclose(tau[1], 1e-13, rtol=1e-12)
+
+
 @pytest.mark.nojit
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("case", SINGULAR)

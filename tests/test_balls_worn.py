@@ -1,5 +1,7 @@
 """The torque that a ball takes itself: damping, friction, rotors and springs."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from ball_towers import ENGINES, LONG, quiet, tower, turned
@@ -212,6 +214,20 @@ def test_the_end_of_a_run_follows_the_numbers_of_a_spring(engine):
 
     expected = central_difference(end, np.array([3.0, 3.0, 3.0, 0.3, 0.0, -0.4]), 1e-3)
     np.testing.assert_allclose(found.gradient, expected, atol=1e-7 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("short", [1.0, 1e-3, 1e-6, 1e-9, 1e-12])
+def test_a_formulation_has_the_spring_at_half_a_turn_from_rest(short):
+    """It took the moment of a spring that is half a turn from rest, but for 1e-9, for none, of the oracle of all."""
+    rng = np.random.default_rng(11)
+    for axis in (*np.eye(3), *rng.normal(size=(5, 3))):
+        psi, rest = (np.pi - short) * axis / np.linalg.norm(axis), rng.normal(size=3)
+        ball = cs.Spherical(stiffness=rng.uniform(0.5, 2.0, 3), rest=rest)
+        mech = cs.Mechanism([cs.Link("leg", None, ball, mass=1.0, inertia=np.eye(3))], gravity=(0, 0, 0))
+        q, still = lie.log_so3(lie.exp_so3(rest) @ lie.exp_so3(psi)), np.zeros(3)
+        table = partial(kim_joints.inverse_dynamics, mech, qd=still, qdd=still)
+        assert_close(table(q), mech.inverse_dynamics(q, still, still), 1e-12)
+        assert_close(complex_step(table, q), mech.inverse_sensitivity(q, still, still).dy_dq, 1e-10)
 
 
 @pytest.mark.filterwarnings("error")

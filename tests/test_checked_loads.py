@@ -24,7 +24,9 @@ def test_wrenches_of_another_shape_are_refused(ask):
     for wrench in (SIX, np.zeros((3, 6)), np.zeros((2, 2, 6)), np.zeros((1, 2, 6))):
         with pytest.raises(ShapeError, match=r"^wrench: expected shape \(2, 6\) or \(3, 2, 6\), got"):
             ask(ACROBOT, *batch, wrench=wrench)
-    with pytest.raises(InvalidType, match=r"^wrench: expected real numbers, got"):
+    with pytest.raises(
+        InvalidType, match=r"^wrench: expected real numbers, got a dict; write \[\(link, None, wrench\)"
+    ):
         ask(ACROBOT, Z, Z, Z, wrench={"forearm": SIX})
 
 

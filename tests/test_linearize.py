@@ -65,6 +65,13 @@ def test_signals_come_in_the_order_of_the_drive():
     assert model.rate[3] == 3.0
 
 
+def test_a_joint_that_is_called_what_the_rate_of_another_is():
+    """Two states had one name, as had two weights of a regulator, and of closed mechanisms nobody told them apart."""
+    links = [Link(name, None, Revolute((0, 0, 1)), mass=1.0, com=(0.5, 0, 0)) for name in ("hip rate", "hip")]
+    with pytest.raises(InvalidValue, match=r"joint 'hip rate': is what the rate of joint 'hip' is called"):
+        Mechanism(links).linearize(np.zeros(2))
+
+
 def test_a_batch_of_models_is_the_models_one_by_one():
     rng = np.random.default_rng(3)
     mech = library.branched_acrobot()

@@ -6,6 +6,7 @@ from mechanism_calls import Z, hybrid, prepared, prepared_sensitivity, sensitivi
 from random_mechanisms import random_pose
 
 from cstormpy.errors import InvalidValue, NonFinite, SingularInertia
+from cstormpy.formulations import armstrong, johnson_su, kim, kim_joints, sohl_bobrow
 from cstormpy.kernels.layout import LANES
 from cstormpy.mechanism import Fixed, Link, Mechanism, Prismatic, Revolute, Screw, library
 
@@ -26,6 +27,55 @@ SINGULAR = {
         "b",
     ),
 }
+
+
+FORMULATIONS = (
+    armstrong.forward_dynamics,
+    johnson_su.articulated_body,
+    johnson_su.forward_dynamics,
+    kim.hybrid_dynamics,
+    kim_joints.hybrid_dynamics,
+    sohl_bobrow.hybrid_dynamics,
+    sohl_bobrow.hybrid_dynamics_serial,
+)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_mass_on_an_axis_that_is_not_through_its_links_origin(seed):
+    """Rounding of where it is became an arm of its own, by which the joint began to turn with 1e17 rad/s²."""
+    pose = random_pose(np.random.default_rng(seed))
+    arm, joint = Link("a", None, Revolute((0, 0, 1)), **POINT), Revolute((0, 0, 1), armature=0.2).from_parent(pose)
+    wheel = Link("b", "a", joint, pose, mass=1.0, com=joint.point)
+    with pytest.raises(SingularInertia, match="joint 'b': moves no inertia"):
+        Mechanism([arm, wheel]).with_parameters({"b.armature": 0.0}).forward_dynamics(Z, Z, Z)
+    M = Mechanism([arm, wheel]).mass_matrix(Z)
+    np.testing.assert_allclose(M, [[1.0, 0.0], [0.0, 0.2]], atol=1e-14)
+    rotor = wheel.replace(inertia=1e-13 * np.eye(3))  # which is no rounding
+    tau = Mechanism([arm, rotor]).with_parameters({"b.armature": 0.0}).inverse_dynamics(Z, Z, [0.0, 1.0])
+    np.testing.assert_allclose(tau[1], 1e-13, rtol=1e-12)
+
+
+CASES = [
+    (f, case) for f in FORMULATIONS for case in SINGULAR if f is not armstrong.forward_dynamics or "screw" not in case
+]
+
+
+@pytest.mark.parametrize(("function", "case"), CASES, ids=lambda x: x if isinstance(x, str) else x.__module__[22:])
+def test_the_formulations_refuse_what_the_kernels_do(function, case):
+    """They divided by an inertia that is rounding: a mass on the axis of its joint began to turn with 1e16 rad/s²."""
+    links, _ = SINGULAR[case]
+    rng = np.random.default_rng(4)
+    mech = Mechanism([link.replace(pose=random_pose(rng)) for link in links[:1]] + links[1:])
+    turned = random_pose(rng)
+    joints = [link.joint.from_parent(turned) for link in links]
+    body = {"com": turned[:3, :3].T @ (links[1].com - turned[:3, 3]), "mass": links[1].mass}
+    body["inertia"] = turned[:3, :3].T @ links[1].inertia @ turned[:3, :3]
+    anywhere = Mechanism([mech.links[0], Link("b", "a", joints[1], turned, **body)])
+    for each in (mech, anywhere):
+        with pytest.raises(SingularInertia, match="moves no inertia"):
+            each.forward_dynamics([0.3, 0.7], [0.1, -0.2], [1.0, 1.0])
+        with pytest.raises(SingularInertia, match="moves no inertia"):
+            function(each, [0.3, 0.7], [0.1, -0.2], [1.0, 1.0])
 
 
 @pytest.mark.nojit

@@ -198,6 +198,8 @@ def _wrench_rows(mech: Linkage, wrench: WrenchLike, count: int, single: bool) ->
         return _loads_on_links(mech, wrench, count, single)
     if isinstance(wrench, (list, tuple)) and isinstance(wrench[0], str):
         raise InvalidType("wrench: expected a list of (link, pose or None, wrench), got one of them; put it in a list")
+    if isinstance(wrench, Mapping):
+        raise InvalidType("wrench: expected real numbers, got a dict; write [(link, None, wrench), ...] of some links")
     array = as_numbers(wrench.rows if isinstance(wrench, Wrenches) and wrench.rows is not None else wrench, "wrench")
     width = _WIDE if array.ndim in (2, 3) and array.shape[-1] == _WIDE else layout.WRENCH
     shape, part = (len(mech.links), width), f"a row (moment, force) for each of {len(mech.links)} links"

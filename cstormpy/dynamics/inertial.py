@@ -24,7 +24,7 @@ class Inertial:
     momentum_matrix: Array  #: (6, n), momentum (angular about the base's origin, linear) per joint rate
     momentum: Array  #: (6,), in the base's frame
     mass: Array  #: (), of all links
-    center_of_mass: Array  #: (3,), in the base's frame
+    center_of_mass: Array  #: (3,), in the base's frame; NaN where no link has mass, as its Jacobian
     center_of_mass_jacobian: Array  #: (3, n)
     kinetic: Array  #: ()
     potential: Array  #: (), gravity and springs

@@ -177,13 +177,41 @@ def joint_torque(tree: Tree, i: int, q: Any, qd: Any, qdd: Any = 0) -> Any:
     return torque
 
 
-def divisor(tree: Tree, i: int, inertia: Any) -> Any:
-    """Return the inertia that a free joint moves, its armature included, or refuse to divide by nothing."""
+SINGULAR = 1e-14
+"""The inertia that a joint moves is nothing but rounding below this part of the numbers that it comes from."""
+
+
+def divisor(tree: Tree, i: int, inertia: Any, matrix: Array, axis: Array) -> Any:
+    """Return the inertia that a free joint moves, its armature included, or refuse to divide by nothing.
+
+    It is axis · (matrix axis), of 6 or 3 numbers, without the armature.
+    """
     if tree.terms["armature"][i]:
         inertia = inertia + tree.terms["armature"][i]
-    if inertia == 0:
-        raise SingularInertia(f"link {tree.names[i]!r}: its passive joint moves no inertia; give it mass or armature")
+    refuse_vanished(tree.names[i], inertia, matrix, axis)
     return inertia
+
+
+def refuse_vanished(link: str, inertia: Any, matrix: Array, axis: Array) -> None:
+    """Refuse the inertia of a free joint, axis · (matrix axis) and more, that is zero but for rounding."""
+    if abs(plain(inertia)) <= SINGULAR * size_of(matrix, axis):
+        raise SingularInertia(f"link {link!r}: its passive joint moves no inertia; give it mass or armature")
+
+
+def size_of(matrix: Array, axis: Array) -> Any:
+    """Return the size of the numbers that axis · (matrix axis) comes from; of several axes, columns, that of each.
+
+    It is that of any axis whose vectors are as long.
+    """
+    vectors = plain(axis).reshape(-1, 3, *np.shape(axis)[1:])
+    along = np.repeat(np.sqrt((vectors**2).sum(axis=1)), 3, axis=0)
+    return (along * (np.abs(plain(matrix)) @ along)).sum(axis=0)
+
+
+def plain(x: Any) -> Any:
+    """Return floats of numbers of any type: the real parts of complex ones, and of those that count their values."""
+    array = np.asarray(x)
+    return array.astype(np.float64) if array.dtype.kind == "O" else array.real
 
 
 # ---------------------------------------------------------------- bodies in vectors of three components

@@ -154,7 +154,7 @@ def law_sweep(tree: Tree, body: Bodies, v: Velocity, net: Array, force: Array, m
         own = Law(*(part[i] for part in law))
         if tree.moves[i]:
             g, k, D, left = at_joint(own, tree.turns[i], tree.axis[i], net[i])
-            D = divisor(tree, i, D)
+            D = divisor(tree, i, D, own.K if tree.turns[i] else own.M, tree.axis[i])
             joint.g[i], joint.k[i], joint.D[i], joint.left[i] = g, k, D, left
             own = freed(own, g, k, D, left)
         P = tree.P[i]

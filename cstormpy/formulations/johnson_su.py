@@ -50,6 +50,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
 from cstormpy.formulations.arguments import (
+    SINGULAR,
     Array,
     Tree,
     bracket,
@@ -57,8 +58,10 @@ from cstormpy.formulations.arguments import (
     cross,
     divisor,
     joint_torque,
+    plain,
     read_tree,
     rotation,
+    size_of,
     wrenches,
     zeros,
 )
@@ -210,12 +213,15 @@ def forward_dynamics(
     space = place(tree, q, None if wrench is None else wrenches(tree, wrench))
     Q = recursive_newton_euler(tree, space, qd, None, tree.gravity)
     net = np.array([tau[i] - joint_torque(tree, i, q[i], qd[i]) - Q[i] for i in tree.joint_links])
-    H = composite_rigid_body(tree, space)
-    return solve(H, net, [tree.names[i] for i in tree.joint_links])
+    H, I_c = composite_rigid_body(tree, space), composite_inertias(tree, plain(space.I))
+    sizes = [size_of(I_c[i], space.s[i]) for i in tree.joint_links]
+    return solve(H, net, [tree.names[i] for i in tree.joint_links], sizes)
 
 
-def solve(H: Array, right: Array, names: Sequence[str] = ()) -> Array:
+def solve(H: Array, right: Array, names: Sequence[str] = (), sizes: Sequence[float] = ()) -> Array:
     """Return x with H x = right for a symmetric, positive definite H, by H = L D Lᵀ; names are of its rows.
+
+    `sizes` are those of the numbers that its diagonal comes from; what is no more than their rounding is nothing.
 
     Examples
     --------
@@ -229,7 +235,7 @@ def solve(H: Array, right: Array, names: Sequence[str] = ()) -> Array:
             L_jk = LD[j, k] / LD[k, k]
             for i in range(j, n):
                 LD[i, j] = LD[i, j] - LD[i, k] * L_jk
-        if LD[j, j] == 0:
+        if abs(plain(LD[j, j])) <= SINGULAR * max(abs(plain(H[j, j])), sizes[j] if len(sizes) else 0.0):
             who = f"link {names[j]!r}" if len(names) else f"row {j}"
             raise SingularInertia(f"{who}: its joint moves no inertia that others do not; give it mass or armature")
     for j in range(n):
@@ -289,7 +295,7 @@ def articulated_body(
         I_a, p_a = I_A[i], p[i] + I_A[i] @ c[i]
         if tree.moves[i]:
             Is[i] = I_A[i] @ s[i]
-            sIs[i] = divisor(tree, i, s[i] @ Is[i])
+            sIs[i] = divisor(tree, i, s[i] @ Is[i], I_A[i], s[i])
             left[i] = tau[i] - joint_torque(tree, i, q[i], qd[i]) - s[i] @ p_a  # Q - s · (I^A c + p)
             Is_over = Is[i] / sIs[i]
             I_a = I_a - np.outer(Is_over, Is[i])  # "Inertia & Bias forces (3)"

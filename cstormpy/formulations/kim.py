@@ -296,7 +296,7 @@ def table_4(system: System, q: Array, qd: Array, u: Array, F_ext: Array) -> Hybr
             beta[i] = B_hat[i] + I_hat[i] @ (v.eta[i] + S * qdd[i])  # (53)
         else:
             I_S = I_hat[i] @ S
-            Psi[i] = 1 / divisor(system.tree, i, S @ I_S)  # Table 4
+            Psi[i] = 1 / divisor(system.tree, i, S @ I_S, I_hat[i], S)  # Table 4
             Pi[i] = I_hat[i] - np.outer(I_S * Psi[i], I_S)  # (52)
             left = tau[i] - S @ (I_hat[i] @ v.eta[i] + B_hat[i])
             beta[i] = B_hat[i] + I_hat[i] @ v.eta[i] + I_S * (Psi[i] * left)  # (53)

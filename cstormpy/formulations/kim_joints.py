@@ -26,7 +26,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cstormpy.errors import SingularInertia
-from cstormpy.formulations.arguments import WRENCH_HINT, Array, bracket, depth_first, refuse_loops, vector
+from cstormpy.formulations.arguments import (
+    SINGULAR,
+    WRENCH_HINT,
+    Array,
+    bracket,
+    depth_first,
+    refuse_loops,
+    size_of,
+    vector,
+)
 from cstormpy.formulations.kim import Ad_inverse, ad, generalised_inertia
 
 if TYPE_CHECKING:
@@ -113,8 +122,16 @@ def spring_moment(joint: Any, axes: list[Any], q: Array) -> Array:
     rest[-3:] = [f.rest for f in axes]
     turn = joint.motion(rest)[:3, :3].T @ joint.motion(q)[:3, :3]
     skew = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
-    sine, cosine = np.sqrt(skew @ skew), (np.trace(turn) - 1) / 2
-    psi = skew * (2 * np.arctan(sine / (1 + cosine)) / sine if abs(sine) > 1e-9 else 1.0)
+    cosine = (np.trace(turn) - 1) / 2
+    if cosine.real > 0:
+        sine = np.sqrt(skew @ skew)
+        psi = skew * (2 * np.arctan(sine / (1 + cosine)) / sine if abs(sine) > 1e-9 else 1.0)
+    else:  # up to half a turn the axis n is that of the symmetric part, (1 - cos) n n', and the skew part is its sense
+        square = (turn + turn.T) / 2 - cosine * np.eye(3)
+        longest = int(np.argmax(np.diag(square).real))
+        n = square[:, longest] / np.sqrt(square[longest, longest] * (1 - cosine))
+        n = n if (n @ skew).real > 0 else -n
+        psi = n * (np.pi - 2 * np.arctan(n @ skew / (1 - cosine)))
     shift = np.zeros(joint.dof, psi.dtype)
     shift[-3:] = psi
     return np.linalg.solve(joint.subspace(shift)[:3, -3:].T, k * psi)  # δψ = J(ψ)⁻¹ δ for a turn δ
@@ -186,7 +203,7 @@ def hybrid_dynamics(
             qdd = u[at]
         else:
             left = y[at] - S.T @ (inward.I_hat[i] @ carried + inward.B_hat[i])
-            y[at] = qdd = solved(s, i, inward.pivot[i], left)  # (45)
+            y[at] = qdd = np.linalg.solve(inward.pivot[i], left)  # (45)
         Vdot[i] = carried + S @ qdd  # (41)
         if is_u[i]:
             F = inward.I_hat[i] @ Vdot[i] + inward.B_hat[i]  # (43)
@@ -210,17 +227,18 @@ def sweep_inward(s: System, is_u: list[bool], u: Array, tau: Array) -> Inward:
             continue
         I_S[i] = I_hat[i] @ S
         pivot[i] = S.T @ I_S[i] + s.armature[i]
-        Pi[i] = I_hat[i] - I_S[i] @ solved(s, i, pivot[i], I_S[i].T)  # (52)
+        refuse_singular(s, i, pivot[i], I_hat[i])
+        Pi[i] = I_hat[i] - I_S[i] @ np.linalg.solve(pivot[i], I_S[i].T)  # (52)
         left = tau[at] - S.T @ (I_hat[i] @ eta + B_hat[i])
-        beta[i] = B_hat[i] + I_hat[i] @ eta + I_S[i] @ solved(s, i, pivot[i], left)  # (53)
+        beta[i] = B_hat[i] + I_hat[i] @ eta + I_S[i] @ np.linalg.solve(pivot[i], left)  # (53)
     return Inward(I_hat, B_hat, I_S, pivot)
 
 
-def solved(s: System, i: int, pivot: Array, right: Array) -> Array:
-    """Return Ψ_i times something."""
-    try:
-        return np.asarray(np.linalg.solve(pivot, right))
-    except np.linalg.LinAlgError:
+def refuse_singular(s: System, i: int, pivot: Array, inertia: Array) -> None:
+    """Refuse S'ÎS of a joint of v that is singular but for rounding."""
+    size = np.maximum(size_of(inertia, s.S[i]), np.abs(np.diag(pivot).real))
+    unit = np.sqrt(np.outer(size, size))
+    if not size.all() or np.abs(np.linalg.eigvalsh(pivot.real / unit)).min() <= SINGULAR:
         raise SingularInertia(
             f"link {s.names[i]!r}: its passive joint moves no inertia along a coordinate; give it mass or armature"
-        ) from None
+        )

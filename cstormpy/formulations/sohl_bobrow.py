@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cstormpy.errors import InvalidValue, SingularInertia, shown
+from cstormpy.errors import InvalidValue, shown
 from cstormpy.formulations.arguments import (
     TERMS,
     Array,
@@ -61,6 +61,7 @@ from cstormpy.formulations.arguments import (
     depth_first,
     only_freedom,
     refuse_loops,
+    refuse_vanished,
     vector,
     wrenches,
     zeros,
@@ -358,8 +359,7 @@ def serial_outward(
 def inertia_of_joint(chain: Chain, i: int, J_hat: Array) -> Any:
     """Return Ω of the passive joint of link i."""
     Omega = chain.S[i] @ J_hat @ chain.S[i] + chain.terms["armature"][i]  # (70) and extension
-    if Omega == 0:
-        raise SingularInertia(f"link {chain.names[i]!r}: its passive joint moves no inertia; give it mass or armature")
+    refuse_vanished(chain.names[i], Omega, J_hat, chain.S[i])
     return Omega
 
 

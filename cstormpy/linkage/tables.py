@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.graph.arrays import symbols
 from cstormpy.kernels import layout as at
+from cstormpy.linkage.bodies import Body, sum_of
 from cstormpy.linkage.constraints import Constraint
 from cstormpy.linkage.joints import OneDofJoint
 from cstormpy.linkage.linkage import Linkage
+from cstormpy.linkage.links import Link
 from cstormpy.linkage.loops import Loop, refuse_loops
 
 
@@ -45,9 +47,7 @@ class _Node:
     parent: int
     pose: Array  # of the node's frame at q = 0 in its parent node's
     ball: int = 0  # 1, 2, 3 for those of a ball joint
-    mass: float = 0.0
-    moment: Array = field(default_factory=lambda: np.zeros(3))  # Σ m c
-    second: Array = field(default_factory=lambda: np.zeros((3, 3)))  # inertia about the node's origin
+    parts: list[Body] = field(default_factory=list)  # in the node's frame
 
 
 #: Passive joints on the way to a passive joint, on average, above which recursion beats factorisation (measured).
@@ -223,7 +223,7 @@ def _nodes(mech: Linkage) -> tuple[list[_Node], list[int], list[Array]]:
             carrier, pose = len(nodes), inverse_pose(axis_frame)
         node_of_link[i], pose_in_node[i] = carrier, pose
         if node_of_link[i]:
-            _weld(nodes[node_of_link[i] - 1], link.spatial_inertia, pose_in_node[i])
+            nodes[node_of_link[i] - 1].parts.append(_placed(link, pose_in_node[i]))
     return nodes, node_of_link, pose_in_node
 
 
@@ -292,28 +292,32 @@ def first_moment(spatial_inertia: Array) -> Array:
     return np.array([spatial_inertia[2, 4], spatial_inertia[0, 5], spatial_inertia[1, 3]])
 
 
-def _weld(node: _Node, spatial_inertia: Array, pose: Array) -> None:
-    """Add a link's inertia, given at its own origin, to its node's."""
-    J = _moved(spatial_inertia, pose)
-    node.mass += J[5, 5]
-    node.moment += first_moment(J)
-    node.second += J[:3, :3]
-
-
-#: Parts of an inertia about a centre of mass are rounding below this part of that about the node's origin.
+#: What is left of lengths or moments below this part of them, where they cancel, is rounding.
 _ROUNDING = 8.0 * np.finfo(float).eps
 
 
-def _central_inertia(node: _Node) -> tuple[Array, Array]:
-    """Return centre of mass and inertia about it; an inertia without mass stays where it is."""
-    if node.mass == 0.0:
-        return np.zeros(3), node.second
-    com = node.moment / node.mass
-    shift = _cross_matrix(com)
-    inertia = node.second + node.mass * shift @ shift
-    # what cancels but for rounding folds in one mechanism and is a number in its neighbour
-    inertia[np.abs(inertia) < _ROUNDING * np.abs(node.second).max()] = 0.0
-    return com, inertia
+def _placed(link: Link, pose: Array) -> Body:
+    """Return the body of a link in a frame in which it has this pose."""
+    body = Body(link.mass, link.com, link.inertia).moved(pose)
+    far = np.abs(link.com).max() + np.abs(pose[:3, 3]).max()
+    return Body(body.mass, _without_rounding(body.com, far), body.inertia)
+
+
+def _without_rounding(values: Array, size: float) -> Array:
+    """Return values without those that are rounding of numbers of a size.
+
+    What cancels but for rounding folds in one mechanism and is a number in its neighbour; and a mass on the axis of
+    its joint, which moves none, would be one with an arm.
+    """
+    return np.where(np.abs(values) < _ROUNDING * size, 0.0, values)
+
+
+def _central_inertia(parts: Sequence[Body]) -> tuple[float, Array, Array]:
+    """Return mass, centre of mass and inertia about it; an inertia without mass stays where it is."""
+    mass, com, inertia = sum_of(parts) if parts else Body(0.0, np.zeros(3), np.zeros((3, 3)))
+    far = max((float(np.abs(part.com).max()) for part in parts), default=0.0)
+    com = _without_rounding(com, far) if mass else np.zeros(3)
+    return mass, com, _without_rounding(inertia, float(np.abs(inertia).max()))
 
 
 def _numbers(mech: Linkage, nodes: list[_Node], pose_in_node: list[Array]) -> Array:
@@ -325,8 +329,7 @@ def _numbers(mech: Linkage, nodes: list[_Node], pose_in_node: list[Array]) -> Ar
         row[at.T_E : at.T_E + 9] = node.pose[:3, :3].ravel()
         row[at.T_P : at.T_P + 3] = node.pose[:3, 3]
         row[at.T_PITCH : at.T_MASS] = _numbers_of_freedom(joint)[at.T_PITCH : at.T_MASS]
-        com, inertia = _central_inertia(node)
-        row[at.T_MASS] = node.mass
+        row[at.T_MASS], com, inertia = _central_inertia(node.parts)
         row[at.T_COM : at.T_COM + 3] = com
         row[at.T_INERTIA : at.T_INERTIA + 6] = inertia[np.triu_indices(3)]
     for i, pose in enumerate(pose_in_node):

@@ -168,7 +168,7 @@ def _loop(model: Model, element: Element, name: str, whose: str) -> Loop:
 
 
 def _frames(model: Model, element: Element, whose: str, a: str | None, b: str | None) -> tuple[Array, Array]:
-    """Return the frames on both bodies; where the file does not say, they lie together at q = 0."""
+    """Return the frames on both bodies; where the file does not say, they lie together as it draws them."""
     pose_a, pose_b = np.eye(4), np.eye(4)
     between = inverse_pose(model.home[b]) @ model.home[a]  # frame of body 1 in that of body 2
     if element.tag == "connect":

@@ -59,7 +59,7 @@ class Model:
         self.motors = Motors(root, self.classes, self.notes)
         self.links: list[Link] = []
         self.home: dict[str | None, Array] = {None: np.eye(4)}
-        """Pose of each link in the base's frame at q = 0."""
+        """Pose of each link in the base's frame as the file draws it."""
         self.body_lines: dict[str, int | str] = {}
         self.sites: dict[str, tuple[str | None, Array]] = {}
         self._root = root

@@ -173,6 +173,9 @@ class _Square(Term):
 class Effort(_Square):
     """½ ∫ ‖τ‖² dt, Sohl and Bobrow 2001, (82).
 
+    Of a ball τ is the generalized force on the rates of its rotation vector, Jᵀ times the moment of its motors about
+    the axes of the link, as in `HybridDynamics`: the same moment counts otherwise where the ball has turned.
+
     Parameters
     ----------
     joints : iterable of str, or mapping from str to float, optional

@@ -117,8 +117,19 @@ def linearize(
     B[:, n:] = np.where(passive, d.dy_du, np.eye(n))[:, :, inputs]
     rate = np.hstack([samples.rows["qd"], d.qdd])
     names = [f"{mech.names[k]} torque" for k in driven] + [f"{mech.names[k]} acceleration" for k in active]
-    states = (*mech.names, *(f"{name} rate" for name in mech.names))
+    states = _names_of_states(mech.names)
     return Linearization(samples.shaped(A), samples.shaped(B), samples.shaped(rate), states, tuple(names))
+
+
+def _names_of_states(joints: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names of positions and rates, by which those of a closed mechanism are told apart, too."""
+    rates = tuple(f"{name} rate" for name in joints)
+    for joint, rate in zip(joints, rates, strict=True):
+        if rate in joints:
+            raise InvalidValue(
+                f"joint {rate!r}: is what the rate of joint {joint!r} is called in a linear model; give it another name"
+            )
+    return (*joints, *rates)
 
 
 def _loads_of(mech: Linkage, samples: Samples) -> Array | None:

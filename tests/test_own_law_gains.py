@@ -149,6 +149,40 @@ def test_what_is_no_gain_is_told():
             sim.gradient(bd, "plant.q", ["ctl.mine.K"], T=0.1)
 
 
+@pytest.mark.parametrize(
+    ("names", "value", "told"),
+    [
+        (
+            ("k",),
+            np.ones(4),
+            r"tunable names 'k': expected a float, or an array of one for each of elbow, .*shape \(4,\)",
+        ),
+        (("k",), np.array(1.0), "tunable names 'k': expected a float, or an array"),
+        (("k",), [1.0, 2.0], "tunable names 'k': .*; a class without `tunable` has all its floats"),
+        (("k",), None, "tunable names 'k': .*, got None"),
+        (("kp",), 1.0, "tunable names 'kp', which is no attribute"),
+    ],
+)
+def test_a_law_that_declares_what_is_no_gain_is_told(names, value, told):
+    """A row of K for an acrobot ended in "zip() argument 2 is longer than argument 1"; None was then not found."""
+
+    class Declaring(cs.control.Law):
+        tunable = names
+
+        def __init__(self, mech, k):
+            super().__init__(mech)
+            self.k = k
+
+        def torque(self, t, q, qd, reference=None):
+            return -self.k * qd[1:]
+
+    law = Declaring("acrobot", value)
+    with pytest.raises((cs.InvalidType, cs.InvalidValue), match=told):
+        str(law.gains)
+    with pytest.raises((cs.InvalidType, cs.InvalidValue), match=f"CONTROLLER 'ctl': .*{told}"):
+        controlled(law)
+
+
 class Stay(cs.control.Law):
     """Returns to where it began, and half-way begins anew."""
 

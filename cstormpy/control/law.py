@@ -233,7 +233,7 @@ class Law(metaclass=_LawClass):
             return {name: kept[name] for name in _arguments(type(self)) if is_gain(name, kept.get(name))}
         found: dict[str, Any] = {}
         for name in self.tunable:
-            value = getattr(self, name)
+            value = self._declared(name)
             if isinstance(value, np.ndarray):
                 found |= {f"{name}.{joint}": float(v) for joint, v in zip(self._gain_joints(name), value, strict=True)}
             else:
@@ -261,6 +261,23 @@ class Law(metaclass=_LawClass):
         changed = held.copy()
         changed[self._gain_joints(whole).index(joint) if joint else ...] = number
         setattr(self, whole, changed)
+
+    def _declared(self, name: str) -> Any:
+        """Return a number, or an array of one for each joint, that `tunable` names; refuse what is neither."""
+        where = f"{type(self).__name__}: tunable names {name!r}"
+        if not hasattr(self, name):
+            raise InvalidValue(f'{where}, which is no attribute; write names of attributes, as tunable = ("kp",)')
+        value, joints = getattr(self, name), self._gain_joints(name)
+        if isinstance(value, np.ndarray):
+            fits = value.shape == (len(joints),)
+        else:
+            fits = value is not None and is_single(value) and not isinstance(value, (str, bytes))
+        if not fits:
+            raise InvalidType(
+                f"{where}: expected a float, or an array of one for each of {', '.join(joints)}, got {shown(value)}; "
+                "a class without `tunable` has all its floats, and arrays of floats of any shape, as gains"
+            )
+        return value
 
     def _gain_joints(self, name: str) -> tuple[str, ...]:
         """Return the joints that a gain of several numbers belongs to."""

@@ -131,7 +131,8 @@ def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float, re
     if found is not None:
         raise DiagramError(
             f"{name}: {found[0]} events within {found[1]:.3g} s at t = {t:.9g}; the signal "
-            "chatters about zero: give the switch a hysteresis, or let the event move the state away"
+            "chatters about zero: give the switch a hysteresis, or let the event move the state away; what bounces to "
+            "rest is to be held there, or to stop the run, once it is slow"
         )
     if is_time_to_look(events):
         (first, _), (last, _) = events[-_IN_A_ROW], events[-1]

@@ -137,6 +137,8 @@ class Problem:
         Who asks, for messages.
     directions : ndarray, (k, n), optional
         How the start follows parameters that are states of which others depend; each moves alone unless given.
+    told : set of str, optional
+        What has been noted already, which is not told again, of a search that makes several of these.
     """
 
     def __init__(
@@ -148,6 +150,7 @@ class Problem:
         options: dict[str, Any],
         what: str,
         directions: Array | None = None,
+        told: set[str] | None = None,
     ) -> None:
         refuse_no_diagram(bd, what)
         _known_options(sim, options, what)
@@ -169,7 +172,7 @@ class Problem:
         self.cost, self.signals = self._checked(cost)
         #: Whether the cost may be of other samples than the last, as of the largest: steps end at extremes too.
         self.looks_between = _is_function(cost)
-        self._told: set[str] = set()
+        self._told = set[str]() if told is None else told
         #: Blocks that set what they like at events, which the next run does not begin with.
         self._handling = handling(bd.blocklist)
         #: How many runs are still to be expected.

@@ -219,13 +219,14 @@ class _Return:
         self.scale, self.least = np.ones(self.x.size), 0.0
         #: What the derivatives leave out, by what it is about: the time is another one in each run.
         self.notes: dict[str, str] = {}
+        self._told: set[str] = set()
 
     def look(self, x: Array, period: float) -> _Round:
         """Return a run of one period."""
         problem = Problem(
             self.sim, self.bd, lambda out: out.x[-1], [self.names[k] for k in self.free],
             {**self.options, "T": period, "start": self.begun(x)}, "periodic_orbit",
-            self._following(x)[: self.n].T if self.closed else None,
+            self._following(x)[: self.n].T if self.closed else None, self._told,
         )  # fmt: skip
         run = problem.trajectory(x[self.free])
         if run.status == "stopped":

@@ -58,6 +58,32 @@ def test_inputs_are_held_over_a_step(stepper):
         np.testing.assert_allclose(stepper.step(tau, h), x, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["stepper", "events", "batch"])
+def test_rates_are_those_of_the_mechanism_and_change_no_step(kind):
+    """With other inputs than those of the steps, as a value iteration or a vector field asks."""
+    sim, bd = acrobot()
+    asked = {"inputs": ["plant.tau"], "outputs": ["plant.q"]}
+    count = 11 if kind == "batch" else 1
+    made = sim.batch_stepper(bd, **asked, count=count) if kind == "batch" else sim.stepper(bd, **asked)
+    if kind == "events":
+        made = sim.stepper(bd, **asked, events=True)
+    x = np.random.default_rng(3).uniform(-2.0, 2.0, (count, 4))
+    tau = np.linspace(-3.0, 4.0, count)[:, None]
+    qdd = cs.library.acrobot().forward_dynamics(x[:, :2], x[:, 2:], np.hstack([0.0 * tau, tau]))
+    want = np.hstack([x[:, 2:], qdd])
+
+    def by(given):
+        return given if kind == "batch" else given[0]
+
+    made.reset(by(x))
+    np.testing.assert_allclose(made.rates(by(tau)), by(want), rtol=1e-12, atol=1e-12)
+    first = made.step(by(0.0 * tau), 0.01)
+    made.reset(by(x))
+    np.testing.assert_array_equal(made.step(by(0.0 * tau), 0.01), first)
+    with pytest.raises(CstormError, match=r"rates: u"):
+        made.rates(by(tau * np.nan))
+
+
 def test_a_clock_that_no_block_has_is_no_matter():
     """It was refused as a block that declares jumps, to be put in by inputs=['clock.0']."""
     sim, bd = acrobot()

@@ -66,7 +66,7 @@ class BatchStepper:
         self.inputs, self.outputs, self.states, self.sampled = found.inputs, found.outputs, found.states, found.sampled
         #: What each row has of its own, and how many of each.
         sizes = {"t": 1, "x": state.size, "z": program.sampled_size, "u": self._u0.size}
-        self._rates = _Rows(program, "xd", list(program.routine.outputs["xd"]), sizes)
+        self._derivative = _Rows(program, "xd", list(program.routine.outputs["xd"]), sizes)
         signals = program.routine.outputs["out"]
         self._signals = _Rows(program, "y", [signals[k] for k in found.seen], sizes)
         self._wired = _Rows(program, "wired", [signals[k] for k in found.wired], sizes, 0.0)
@@ -199,6 +199,16 @@ class BatchStepper:
         self._t, self._late = end, ahead - (end - self._t)
         return found
 
+    def rates(self, u: ArrayLike) -> Array:
+        """Return the rates (count, n) of the states where the copies stand, with some inputs (count, m)."""
+        given = np.zeros_like(self._u)
+        given[: self.count] = real_array(u, "rates: u", (self.count, self._u0.size), hint=those_of(self.inputs))
+        given[self.count :] = given[0]
+        self._fill_lanes()
+        found = np.zeros_like(self._x)
+        self._derivative((self._t, self._x, self._z, given), found, 0, len(found), self.count)
+        return found[: self.count].copy()
+
     def _stepped(self, dt: float, end: Array) -> Array:
         """Fill the states at the end of a step, and return the outputs there."""
         h = dt / self._substeps
@@ -297,7 +307,7 @@ class BatchStepper:
             np.add(before, m.c[s] * h, out=moment)
             if self._clocked is not None:
                 np.clip(moment, self._clocked.earliest[rows], self._clocked.latest[rows], out=moment)
-            self._rates((self._moment, self._at, self._z, self._u), K, begin, stop, self.count)
+            self._derivative((self._moment, self._at, self._z, self._u), K, begin, stop, self.count)
         moment[:] = before
         _add(x, self._stages, m.b, h, rows, at, part)
         self._end[first:stop] = at[first - begin :]

@@ -152,6 +152,14 @@ class EventStepper:
             raise KeyboardInterrupt
         return y
 
+    def rates(self, u: ArrayLike) -> Array:
+        """Return the rates of the states where it stands, with some inputs; see `DiagramStepper.rates`."""
+        values = read_inputs(u, self.inputs)
+        if not np.isfinite(values).all():
+            raise input_not_finite(values, self.inputs, what="rates")
+        with self._holding(values), started(self._sim, self._bd, self._start, self.t, "rates") as (diagram, _, now, x):
+            return diagram.derivative(now, x)
+
     @contextlib.contextmanager
     def _holding(self, u: Array) -> Iterator[None]:
         """Let the constants be the inputs for as long as this lasts."""

@@ -172,6 +172,14 @@ class DiagramStepper:
         self.t, self.x, self._late = end, x, ahead - (end - self.t)
         return y
 
+    def rates(self, u: ArrayLike) -> Array:
+        """Return the rates (n,) of the states where it stands, with some inputs (m,); a step goes on as without that."""
+        given = read_inputs(u, self.inputs)
+        if not np.isfinite(given).all():
+            raise input_not_finite(given, self.inputs, what="rates")
+        self._look(self.t, self.x, given)
+        return self._compiled.xd.copy()
+
     def _settled_step(self, dt: float, end: float) -> tuple[Array, Array]:
         """Return outputs and state with what Python settles after each substep."""
         h, x = dt / self._substeps, self.x
@@ -263,10 +271,10 @@ def refuse_copies(what: str) -> NoReturn:
     raise InvalidType(f"a {what} cannot be copied or sent to another process: make another by sim.{what}(...) there")
 
 
-def input_not_finite(u: Array, inputs: Sequence[str], where: str = "") -> BlockError:
+def input_not_finite(u: Array, inputs: Sequence[str], where: str = "", what: str = "step") -> BlockError:
     """Return the error that names the first input (m,) that is not finite."""
     k = int(np.flatnonzero(~np.isfinite(u))[0])
-    return BlockError(f"step: u: input {inputs[k]!r}{where} is {u[k]}")
+    return BlockError(f"{what}: u: input {inputs[k]!r}{where} is {u[k]}")
 
 
 def fixed_method(solver: Any, what: str) -> Tableau:

@@ -23,6 +23,15 @@ def dashes(k: int) -> str:
     return ("-", "--", ":", "-.")[k // 10 % 4]
 
 
+def plain(text: object) -> str:
+    r"""Return a text in which matplotlib finds no mathematics.
+
+    >>> print(plain("cost [$/$]"))
+    cost [\$/\$]
+    """
+    return str(text).replace("$", r"\$")
+
+
 def notice(text: str) -> None:
     """Say one line: through the user's own logging where it is set up, or else on standard error."""
     if _logger.level == logging.NOTSET:

@@ -18,7 +18,7 @@ from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton
 from cstormpy.report.data import bones_of, held_traces, kept_samples, panes_of, samples_of, shared_names
 from cstormpy.report.resampling import along_lines
-from cstormpy.reporting import dashes
+from cstormpy.reporting import dashes, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,11 +79,6 @@ def _figure(pane: Any) -> Figure:
         axes.plot(*np.asarray(pane.y, dtype=float)[-1, :2, None], "o", markersize=5)
     axes.set_title(plain(pane.title or pane.name))
     return figure
-
-
-def plain(text: object) -> str:
-    """Return text in which matplotlib finds no mathematics."""
-    return str(text).replace("$", r"\$")
 
 
 class Trace(NamedTuple):

@@ -277,3 +277,26 @@ def test_names_that_look_like_html_are_shown_whole(app):
     window.close()
     window.deleteLater()
     simulation.memory.close()
+
+
+def test_a_line_of_the_legend_ends_between_names(app):
+    """Of mux[0][3] the last number stood at the beginning of the next line."""
+    simulation = Simulation([LivePane("s", "scope", [f"mux[0][{k}]" for k in range(12)])], [], end=4.0)
+    window = main_window.MainWindow(simulation)
+    window.show()
+    window.tick()
+    simulation.writer.write_many(np.array([0.0, 1.0]), np.full((2, 12), -0.25))
+    frame(window)
+    document = QTextDocument()
+    document.setDefaultFont(tile(window, "s").legend.font())
+    document.setHtml(tile(window, "s").legend.text())
+    for width in range(200, 600, 20):
+        document.setTextWidth(width)
+        document.documentLayout().documentSize()
+        block = document.begin()
+        layout, text = block.layout(), block.text()
+        starts = [text[layout.lineAt(k).textStart() :] for k in range(layout.lineCount())]
+        assert len(starts) > 1 and all(start.startswith("\u2501") for start in starts), (width, starts)
+    window.close()
+    window.deleteLater()
+    simulation.memory.close()

@@ -24,7 +24,7 @@ from cstormpy.errors import (
 )
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.measures import MeasureTable
-from cstormpy.reporting import dashes, plain
+from cstormpy.reporting import dashes, level_if_flat, plain
 from cstormpy.simulation.result_files import READERS, WRITERS, by_signal, columns_of, is_port, owner
 
 if TYPE_CHECKING:
@@ -337,6 +337,7 @@ def draw_columns(
         parts = [called.get(name, name)] if len(columns) > 1 or not whose else []
         label = ", ".join([*parts, whose] if whose else parts)
         axis.plot(out.t, values, line or dashes(k), color=f"C{k}", label=plain(label), drawstyle=style)
+    level_if_flat(axis)
     if title in meanings:
         _name_values(axis, meanings[title], next(iter(columns.values())))
     known = list(dict.fromkeys(unit for unit in (units.get(name, "") for name in columns) if unit))

@@ -13,6 +13,7 @@ from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QGraphicsItem
 
 from cstormpy.live.window import theme
+from cstormpy.reporting import is_flat
 
 _WIDEST_NAME, _BESIDE_NAME = 140, 14
 """Pixels of the names at an axis, and of what is beside them."""
@@ -41,8 +42,10 @@ def rounded_range(low: float, high: float) -> tuple[float, float]:
     (-1.5, 2.0)
     >>> rounded_range(2.0, 2.0)
     (1.5, 2.5)
+    >>> rounded_range(2.0, 2.0 + 1e-15)[0]
+    1.5
     """
-    if high <= low:
+    if is_flat(low, high):
         half = 0.25 * abs(low) or 1.0
         return low - half, high + half
     margin = _MARGIN * (high - low)

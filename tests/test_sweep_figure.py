@@ -57,6 +57,15 @@ def test_names_with_dollars_are_no_mathematics_and_labels_may_be():
     assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == (r"$\lambda$", "$v$")
 
 
+def test_numbers_at_both_axes_have_true_minus_signs():
+    """At the swept axis -2 had a hyphen, at the other one a minus sign."""
+    figure = made(lambda x: x, {"x": [-2.0, -1e-7, 1.0]}).plot()
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["\u22122", "\u22121e\u221207", "1"]
+    assert any(text.get_text().startswith("\u2212") for text in axes.get_yticklabels())
+
+
 def test_final_values_are_called_by_their_joints_with_units(tmp_path):
     cart = cs.library.cart_pole()
     sim = cs.Simulation(progress=False)

@@ -202,7 +202,7 @@ def _scale(plot: Axes, side: Any, values: NDArray[Any]) -> None:
         plot.set(**{f"{side.axis_name}scale": "log"})
     apart = by_factor or np.diff(ordered).min(initial=np.inf) * TICKS >= np.ptp(ordered)
     if len(ordered) <= TICKS and apart:
-        side.set_ticks(values, [_short(float(v)) for v in values])
+        side.set_ticks(values, [_short(float(v)).replace("-", "\u2212") for v in values])  # as at the other axis
         side.set_ticks([], minor=True)
 
 

@@ -23,6 +23,33 @@ def dashes(k: int) -> str:
     return ("-", "--", ":", "-.")[k // 10 % 4]
 
 
+def plain(text: object) -> str:
+    r"""Return a text in which matplotlib finds no mathematics.
+
+    >>> print(plain("cost [$/$]"))
+    cost [\$/\$]
+    """
+    return str(text).replace("$", r"\$")
+
+
+def is_flat(low: float, high: float) -> bool:
+    """Return whether values differ by no more than rounding, so that a plot shows them as constant.
+
+    >>> is_flat(0.009, 0.009 + 1e-17), is_flat(0.0, 1e-12)
+    (True, False)
+    """
+    return high - low <= 1e-12 * max(abs(low), abs(high))
+
+
+def level_if_flat(axes: Any) -> None:
+    """Let axes of matplotlib show values that differ by rounding alone as a level line, not as noise."""
+    axes.autoscale(axis="y")  # of a second run that is drawn into them, the values may differ
+    low, high = (float(end) for end in axes.dataLim.intervaly)
+    if low < high and is_flat(low, high):
+        beside = 0.1 * max(abs(low), abs(high))
+        axes.set_ylim(low - beside, high + beside)
+
+
 def notice(text: str) -> None:
     """Say one line: through the user's own logging where it is set up, or else on standard error."""
     if _logger.level == logging.NOTSET:

@@ -4,11 +4,14 @@ import shutil
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image, ImageSequence
 
 import cstormpy as cs
 from cstormpy.errors import CstormError, DiagramError, FileFormatError, InvalidType, InvalidValue, UnknownName
 from cstormpy.report import animation, film
+from cstormpy.report.data import panes_of
+from cstormpy.report.figures import draw_plot
 
 BLUE = np.array([31, 119, 180])
 """The first colour of matplotlib, of links and of first traces."""
@@ -246,3 +249,18 @@ def test_a_motion_may_have_both_sides_of_a_jump(tmp_path):
     once = np.delete(t, 2)
     plain = pictures(cs.animate(tmp_path / "once.gif", "acrobot", once, np.column_stack([once, 2 * once]), fps=2))
     assert len(frames) == len(plain) == 3 and (frames[0] != frames[2])[:, 200:].any()
+
+
+def test_what_is_constant_but_for_rounding_is_drawn_as_constant():
+    """The energy of a body in space was noise, beside a number of 18 digits that took half of the picture."""
+    sim = cs.Simulation(graphics=False, progress=False)
+    bd = cs.diagrams.load("spinning_body").build(sim)
+    out = sim.run(bd, T=1.0, watch=["energy.total"])
+    total = out.signal("energy.total")
+    assert 0.0 < np.ptp(total) < 1e-12 * total.max()
+    (scope,) = [pane for pane in panes_of(out) if pane.name == "scope_energy"]
+    shown = [Figure().subplots(), out.plot("energy.total").axes[0]]
+    draw_plot(shown[0], scope)
+    for axes in shown:
+        low, high = axes.get_ylim()
+        assert low < 0.91 * total.min() and 1.09 * total.max() < high

@@ -249,6 +249,33 @@ def test_runs_of_several_mechanisms_are_drawn_by_the_names_of_their_joints(order
             assert any(np.array_equal(line.get_ydata(), q) for line in drawn[f"{name} [rad]"])
 
 
+def one_joint(sim, joint):
+    bd = sim.blockdiagram()
+    mech = cs.Mechanism([cs.Link("arm", None, joint, mass=1.0, com=(0.3, 0.0, 0.0), inertia=0.1 * np.eye(3))])
+    plant = bd.HYBRIDDYNAMICS(mech, q0=[0.3], name="plant")
+    bd.connect(bd.CONSTANT(0.5), plant.tau)
+    return bd
+
+
+def test_joints_of_one_name_and_several_units_have_plots_of_their_own(figure):
+    """The angle of a hinge was drawn as metres where a run before had a slide of its name."""
+    found = compare(one_joint, {"joint": [cs.Prismatic((1, 0, 0)), cs.Revolute((0, 0, 1))]}, T=0.1)
+    drawn = {axes.get_ylabel(): axes.lines for axes in figure(found).axes}
+    assert [*drawn] == ["arm [m]", "arm [rad]", "arm force\n[N]", "arm torque\n[N m]"]
+    for entry, (at, motor) in zip(found.entries, (("m", "force\n[N]"), ("rad", "torque\n[N m]")), strict=True):
+        (q,), (tau,) = drawn[f"arm [{at}]"], drawn[f"arm {motor}"]
+        np.testing.assert_array_equal(q.get_ydata(), entry.q[:, 0])
+        np.testing.assert_array_equal(tau.get_ydata(), entry.tau[:, 0])
+
+
+def test_names_with_dollars_are_no_mathematics(figure):
+    """A pair of dollars in the name of a joint ended every picture of it with an error of matplotlib's parser."""
+    found = compare(one_joint, {"joint": [cs.Revolute((0, 0, 1), name=name) for name in ("$\\a{$", "b$_$")]}, T=0.1)
+    drawn = figure(found)
+    drawn.canvas.draw()
+    assert drawn.axes[0].get_ylabel() == r"\$\a{\$ [rad]"
+
+
 def test_a_diagram_that_cannot_be_built_is_recorded():
     found = compare("acrobot", {"q0": [[0.0, 0.0, 0.0], [1.6, 0.0]]}, T=0.1)
     assert found.rows[0]["status"] == "failed" and "q0" in found.rows[0]["message"]

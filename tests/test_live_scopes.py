@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from live_windows import Simulation, click, control, frame, menu_of, tile
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QFontMetrics, QPainter, QPicture, QWheelEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPicture, QTextDocument, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
@@ -235,3 +235,68 @@ def test_numbers_at_the_time_axis_keep_apart(opened, width):
             half = 0.5 * (metrics.horizontalAdvance(left) + metrics.horizontalAdvance(right))
             assert b - a - half >= 7.0, (low, high, [text for _, text in numbers])
     plot.close()
+
+
+@pytest.mark.parametrize("left", ["", "[N m]"])
+def test_each_number_of_an_upright_axis_is_written(app, left):
+    """Of numbers as −1e−12, which were wider than the axis, none was seen."""
+    plot = Plot("t [s]", left)
+    plot.resize(400, 180)
+    plot.show()
+    axis = plot.getPlotItem().getAxis("left")
+    for half, wanted in ((1.2, "−1"), (1.2e-12, "−1e−12"), (2.2e-101, "−2e−101"), (1.2, "−1")):
+        plot.getPlotItem().getViewBox().setYRange(-half, half, padding=0)
+        QApplication.processEvents()
+        picture = QPicture()
+        painter = QPainter(picture)
+        texts = {text: place for place, _, text in axis.generateDrawSpecs(painter)[2]}
+        painter.end()
+        assert {wanted, wanted[1:], "0"} <= {*texts}
+        assert texts[wanted].left() >= (12.0 if left else 0.0), "beside the label"
+    plot.close()
+
+
+def test_names_that_look_like_html_are_shown_whole(app):
+    """The title of a scope called "s lt<b>" was "s l…"; a name of 200 letters pushed its value out of the legend."""
+    pane = LivePane("s", "scope", ["x" * 200], title="s lt<b>&</b>")
+    simulation = Simulation([pane], [], end=4.0)
+    window = main_window.MainWindow(simulation)
+    window.show()
+    window.tick()
+    simulation.writer.write_many(np.array([0.0, 1.0]), np.array([[0.25], [0.25]]))
+    frame(window)
+    scope = tile(window, "s")
+    metrics = scope.title.fontMetrics()
+    assert scope.title.width() >= metrics.horizontalAdvance("s lt<b>&</b>")
+    assert "&lt;b&gt;" in scope.title.toolTip()
+    document = QTextDocument()
+    document.setDefaultFont(scope.legend.font())
+    document.setHtml(scope.legend.text())
+    assert "0.250" in document.toPlainText() and "…" in document.toPlainText()
+    assert document.idealWidth() <= scope.legend.width()
+    window.close()
+    window.deleteLater()
+    simulation.memory.close()
+
+
+def test_a_line_of_the_legend_ends_between_names(app):
+    """Of mux[0][3] the last number stood at the beginning of the next line."""
+    simulation = Simulation([LivePane("s", "scope", [f"mux[0][{k}]" for k in range(12)])], [], end=4.0)
+    window = main_window.MainWindow(simulation)
+    window.show()
+    window.tick()
+    simulation.writer.write_many(np.array([0.0, 1.0]), np.full((2, 12), -0.25))
+    frame(window)
+    document = QTextDocument()
+    document.setDefaultFont(tile(window, "s").legend.font())
+    document.setHtml(tile(window, "s").legend.text())
+    for width in range(200, 600, 20):
+        document.setTextWidth(width)
+        document.documentLayout().documentSize()
+        block = document.begin()
+        layout, text = block.layout(), block.text()
+        starts = [text[layout.lineAt(k).textStart() :] for k in range(layout.lineCount())]
+        assert len(starts) > 1 and all(start.startswith("\u2501") for start in starts), (width, starts)
+    window.close()
+    window.deleteLater()
+    simulation.memory.close()

@@ -94,3 +94,16 @@ def test_a_slide_without_extent_is_drawn_along_its_way():
         assert any(line.shape == (2, 2) and np.abs(line - [[0.0, 0.0], cart[:2]]).max() < 1e-12 for line in drawn)
     draw_frames(plain, library.planar_2r(), q)
     assert len(plain.lines) == 4
+
+
+def test_names_with_dollars_are_no_mathematics(axes):
+    """A pair of dollars in the name of a link ended each picture with an error of matplotlib's parser."""
+    mech = cs.Mechanism(
+        [cs.Link(r"$\a{$", None, cs.Revolute((0, 0, 1)), mass=1.0, com=(1.0, 0.0, 0.0), inertia=np.eye(3))]
+    )
+    draw_mechanism(axes, mech, [0.3])
+    at = Problem(mech, duration=1.0, start=[0.0], end=[1.0], objective=Effort(), points=8).motion()
+    draw_joints(axes, at)
+    draw_torques(axes, at)
+    axes.figure.canvas.draw()
+    assert {text.get_text() for text in axes.get_legend().get_texts()} == {r"\$\a{\$"}

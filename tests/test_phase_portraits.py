@@ -181,3 +181,18 @@ def test_each_run_begins_with_the_numbers_of_the_diagram():
     np.testing.assert_array_equal(ways[0][0].get_xydata(), ways[0][4].get_xydata())
     np.testing.assert_array_equal(ways[0][2].get_xydata(), ways[1][0].get_xydata())
     assert push.value == -1.0
+
+
+def test_names_with_dollars_are_no_mathematics():
+    """A pair of dollars in the name of a joint ended each picture with an error of matplotlib's parser."""
+    sim = simulation()
+    bd = sim.blockdiagram()
+    link = cs.Link("rod", None, cs.Revolute((0, 0, 1), name=r"$\a{$"), mass=1.0, com=(1.0, 0, 0), inertia=np.eye(3))
+    plant = bd.HYBRIDDYNAMICS(cs.Mechanism([link]), q0=[0.3], name="plant")
+    bd.connect(bd.CONSTANT(0.0, name="push"), plant.tau)
+    figure = sim.phase_portrait(bd, xlim=(-1.0, 1.0), ylim=(-1.0, 1.0))
+    figure.canvas.draw()
+    assert figure.axes[0].get_xlabel() == r"plant.\$\a{\$.q [rad]"
+    model = sim.linearize(bd, inputs=["push"], outputs=["plant.q"])
+    for drawn in (model.step().plot(), model.plot("bode"), model.plot("nyquist")):
+        drawn.canvas.draw()

@@ -220,6 +220,20 @@ def test_values_of_any_size_are_drawn(tmp_path):
     assert values[1:7] == ["1", "0", "1.700e+308", "−1.798e+308", "0", "0"]
 
 
+def test_each_minus_sign_of_a_tick_is_one(tmp_path):
+    """The lower end of an axis from -1e-12 on was labelled with a minus sign and a hyphen."""
+    t = np.linspace(0, 1, 101)
+    page = report.html(None, outcome(pane(t=t, y=1e-12 * np.sin(2 * np.pi * t)[:, None], unit="rad")))
+    script = """(() => {
+        const pen = CanvasRenderingContext2D.prototype, fill = pen.fillText, texts = [];
+        pen.fillText = function (text, x, y) { texts.push(text); fill.call(this, text, x, y); };
+        report.panes[0].now();
+        return texts;
+    })()"""
+    texts = in_browser(tmp_path, page, script)
+    assert {"1e−12", "0", "−1e−12"} <= {*texts}
+
+
 def test_long_names_and_short_times_leave_their_numbers_whole(tmp_path):
     """A value beside a long name stood in a column of one letter, and the last time of 1e-9 s was cut off."""
     sim = cs.Simulation(progress=False, graphics=False)

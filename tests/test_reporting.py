@@ -5,6 +5,7 @@ import logging
 import sys
 
 import pytest
+from matplotlib.figure import Figure
 
 from cstormpy import reporting
 
@@ -70,3 +71,13 @@ def test_standard_error_may_be_closed_or_missing(logger, monkeypatch):
     for stream in (None, closed):
         monkeypatch.setattr(sys, "stderr", stream)
         reporting.notice("something")
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_an_axis_of_two_runs_is_level_only_if_both_are(order):
+    axes, runs = Figure().subplots(), ([1.0, 1.0 + 1e-15, 1.0], [1.0, 5.0, 2.0])
+    for k in order:
+        axes.plot(runs[k])
+        reporting.level_if_flat(axes)
+    low, high = axes.get_ylim()
+    assert 0.5 < low < 1.0 and 5.0 < high < 5.5

@@ -47,6 +47,25 @@ def test_an_array_gives_a_line_each():
         np.testing.assert_allclose(axes.lines[1].get_ydata(), 2 * X)
 
 
+def test_names_with_dollars_are_no_mathematics_and_labels_may_be():
+    """A pair of dollars in a name ended the figure with an error of matplotlib's parser."""
+    sweep = made(lambda x, y: {"$v{$": x}, {"$x{$": X, "$y{$": ["$a{$", "b"]})
+    for over, at in (("$x{$", {}), ("$y{$", {"$x{$": 1.0})):
+        sweep.plot(axes=over, at=at).canvas.draw()
+    figure = sweep.plot(axes="$x{$", labels={"$x{$": r"$\lambda$", "$v{$": "$v$"})
+    figure.canvas.draw()
+    assert (figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()) == (r"$\lambda$", "$v$")
+
+
+def test_numbers_at_both_axes_have_true_minus_signs():
+    """At the swept axis -2 had a hyphen, at the other one a minus sign."""
+    figure = made(lambda x: x, {"x": [-2.0, -1e-7, 1.0]}).plot()
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["\u22122", "\u22121e\u221207", "1"]
+    assert any(text.get_text().startswith("\u2212") for text in axes.get_yticklabels())
+
+
 def test_final_values_are_called_by_their_joints_with_units(tmp_path):
     cart = cs.library.cart_pole()
     sim = cs.Simulation(progress=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from cstormpy.comparison.table import CRITERIA
 from cstormpy.errors import InvalidValue
+from cstormpy.reporting import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +29,8 @@ IN_ONE_COLUMN = 4
 """Up to so many plots stand below one another."""
 ASIDE, MOST_TURNS = 1.0, 12
 """How far beside what settles is shown, as a part of its range or a turn, and at most so many lines at the goal."""
+Quantity = tuple[str, str]
+"""What has a plot: a name and its unit."""
 THICK, THIN = 2.4, 1.1
 """Width of the first line and of the last [points]."""
 
@@ -42,8 +45,8 @@ def draw(entries: Sequence[Entry]) -> Figure:
     shown = [entry for entry in entries if len(entry.t)]
     if not shown:
         raise InvalidValue("plot: no run has a sample to draw")
-    joints = _with_units((entry.joints, entry.units) for entry in shown)
-    motors = _with_units((entry.motors, entry.motor_units) for entry in shown)
+    joints = list(dict.fromkeys(joint for entry in shown for joint in _joints(entry)))
+    motors = list(dict.fromkeys(motor for entry in shown for motor in _motors(entry)))
     figure, plots = _plots(plt, len(joints), len(motors))
     positions, torques = dict(zip(joints, plots, strict=False)), dict(zip(motors, plots[len(joints) :], strict=True))
     colours = plt.rcParams["axes.prop_cycle"].by_key()["color"]
@@ -53,29 +56,32 @@ def draw(entries: Sequence[Entry]) -> Figure:
         _lines(positions, torques, entry, colours[k % len(colours)], float(width))
         for k, (entry, width) in enumerate(zip(shown, widths, strict=True))
     ]
-    for joint, unit in joints.items():
-        having = [entry for entry in shown if joint in entry.joints]
-        _finish(positions[joint], f"{joint} [{unit}]")
+    for joint in joints:
+        having = [entry for entry in shown if joint in _joints(entry)]
+        name, unit = joint
+        _finish(positions[joint], f"{name} [{unit}]")
         _look_at_goal(positions[joint], having, joint)
         _mark_goal(positions[joint], having[0], joint)
-    for motor, unit in motors.items():
-        _finish(torques[motor], f"{motor} {'force' if unit == 'N' else 'torque'}\n[{unit}]")
+    for motor in motors:
+        name, unit = motor
+        _finish(torques[motor], f"{name} {'force' if unit == 'N' else 'torque'}\n[{unit}]")
     plots[0].set_xlim(0.0, max(float(entry.t[-1]) for entry in shown))
     figure.align_ylabels()
     labels, columns = _laid_out([_legend(entry) for entry in shown], figure.get_figwidth(), 2)
     rows = sum(label.count("\n") + 1 for label in labels) if columns == 1 else 0
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * max(0, rows - IN_ABOVE))
-    figure.legend(lines, labels, loc="outside upper center", ncols=columns, frameon=False)
+    figure.legend(lines, [*map(plain, labels)], loc="outside upper center", ncols=columns, frameon=False)
     return figure
 
 
-def _with_units(entries: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[str, str]:
-    """Return the names of all runs, whose mechanisms may differ, with the units of the first that has them."""
-    found: dict[str, str] = {}
-    for names, units in entries:
-        for name, unit in zip(names, units, strict=True):
-            found.setdefault(name, unit)
-    return found
+def _joints(entry: Entry) -> list[Quantity]:
+    """Return the coordinates of a run's mechanism; in that of another run one of this name may have another unit."""
+    return list(zip(entry.joints, entry.units, strict=True))
+
+
+def _motors(entry: Entry) -> list[Quantity]:
+    """Return the motors of a run's mechanism."""
+    return list(zip(entry.motors, entry.motor_units, strict=True))
 
 
 def _laid_out(labels: Sequence[str], width: float, most: int) -> tuple[list[str], int]:
@@ -100,13 +106,15 @@ def _plots(plt: Any, joints: int, motors: int) -> tuple[Figure, list[Axes]]:
     return figure, [grid[row, column] for column, count in enumerate(counts) for row in range(count)]
 
 
-def _lines(positions: Mapping[str, Axes], torques: Mapping[str, Axes], entry: Entry, colour: str, width: float) -> Any:
-    for joint, q in zip(entry.joints, entry.q.T, strict=True):
+def _lines(
+    positions: Mapping[Quantity, Axes], torques: Mapping[Quantity, Axes], entry: Entry, colour: str, width: float
+) -> Any:
+    for joint, q in zip(_joints(entry), entry.q.T, strict=True):
         (line,) = positions[joint].plot(entry.t, q, color=colour, linewidth=width)
         if entry.time_to_balance is not None:
             at = np.interp(entry.time_to_balance, entry.t, q)
             positions[joint].plot(entry.time_to_balance, at, "o", color=colour, markersize=5, zorder=3)
-    for motor, tau in zip(entry.motors, entry.tau.T, strict=False):
+    for motor, tau in zip(_motors(entry), entry.tau.T, strict=False):
         torques[motor].plot(entry.t, tau, color=colour, linewidth=width)
     return line
 
@@ -120,30 +128,30 @@ def _legend(entry: Entry) -> str:
 
 
 def _finish(axes: Axes, label: str) -> None:
-    axes.set_ylabel(label)
+    axes.set_ylabel(plain(label))
     axes.grid(True, alpha=0.3)
 
 
-def _look_at_goal(axes: Axes, entries: Sequence[Entry], joint: str) -> None:
+def _look_at_goal(axes: Axes, entries: Sequence[Entry], joint: Quantity) -> None:
     """Show what the runs that settle do, where others go so far away that nothing could be seen of it."""
-    seen = [entry.q[:, entry.joints.index(joint)] for entry in entries if entry.settled]
+    seen = [entry.q[:, _joints(entry).index(joint)] for entry in entries if entry.settled]
     if not seen:
         return
     least, most = min(float(q.min()) for q in seen), max(float(q.max()) for q in seen)
-    beside = ASIDE * max(most - least, float(entries[0].turn[entries[0].joints.index(joint)]))
+    beside = ASIDE * max(most - least, float(entries[0].turn[_joints(entries[0]).index(joint)]))
     low, high = axes.get_ylim()
     if beside > 0.0 and high - low > most - least + 2.0 * beside:
         axes.set_ylim(max(low, least - beside), min(high, most + beside))
 
 
-def _mark_goal(axes: Axes, entry: Entry, joint: str) -> None:
+def _mark_goal(axes: Axes, entry: Entry, joint: Quantity) -> None:
     """Draw a line where the goal is, and where it is again a turn further, as far as that is in sight.
 
     Where very many turns are, lines would hide the runs, and there are none.
     """
     if entry.goal is None:
         return
-    k = entry.joints.index(joint)
+    k = _joints(entry).index(joint)
     at, turn = float(entry.goal.q[k]), float(entry.turn[k])
     low, high = axes.get_ylim()
     turns = range(math.ceil((low - at) / turn), math.floor((high - at) / turn) + 1) if turn else range(1)
@@ -195,7 +203,9 @@ def _bars(axes: Any, found: Sequence[tuple[str, Score]]) -> None:
     axes.set_axisbelow(True)
     handles, labels = axes.get_legend_handles_labels()
     labels, columns = _laid_out(labels, MAP_WIDTH - MARGIN, 4)
-    axes.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False)
+    axes.legend(
+        handles, [*map(plain, labels)], loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns, frameon=False
+    )
 
 
 def _map(axes: Any, label: str, curves: Sequence[Curve]) -> None:
@@ -204,11 +214,11 @@ def _map(axes: Any, label: str, curves: Sequence[Curve]) -> None:
         colours = [GOOD if good else BAD for good in curve.success]
         axes.barh(k, np.diff(edges), left=edges[:-1], height=0.8, color=colours, edgecolor="white", linewidth=0.6)
     names = [curve.name if curve.criterion != "pushes" else "pushes, each another" for curve in curves]
-    axes.set_yticks(range(len(curves)), [f"{name}  {_range(curve)}" for name, curve in zip(names, curves, strict=True)])
+    rows = [plain(f"{name}  {_range(curve)}") for name, curve in zip(names, curves, strict=True)]
+    axes.set_yticks(range(len(curves)), rows)
     axes.tick_params(axis="y", length=0, labelsize="small")
-    axes.set(
-        xlim=(0.0, 1.0), ylim=(len(curves) - 0.5, -0.5), xticks=[0.0, 1.0], title=f"{label}: runs that succeed in green"
-    )
+    axes.set(xlim=(0.0, 1.0), ylim=(len(curves) - 0.5, -0.5), xticks=[0.0, 1.0])
+    axes.set_title(plain(f"{label}: runs that succeed in green"))
     axes.set_xticklabels(["least", "most"])
     for side in axes.spines.values():
         side.set_visible(False)

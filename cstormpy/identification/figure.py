@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cstormpy.arrays import Array
+from cstormpy.reporting import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,7 +72,7 @@ def _drawn(mech: Mechanism, signals: _Signals, title: str, labels: list[str], va
         axes.plot(t, signals.logged[order, j], color="0.65", linewidth=2.5, label="logged")
         axes.plot(t, signals.fitted[order, j], color="C0", linewidth=1.0, label="fitted")
         below.plot(t, signals.residuals[order, j], color="C3", linewidth=0.6, label="residual")
-        axes.set_title(f"{mech.names[j]}: residual {signals.noise[j]:.3g} rms", fontsize="medium", loc="left")
+        axes.set_title(plain(f"{mech.names[j]}: residual {signals.noise[j]:.3g} rms"), fontsize="medium", loc="left")
         axes.set_ylabel(signals.kind[0 if mech.freedoms[j].turns else 1], fontsize="small")
         below.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
         for plot in (axes, below):
@@ -93,7 +94,7 @@ def _draw_confidence(axes: Any, title: str, labels: list[str], values: Array, er
     )
     axes.plot(values[~told], rows[~told], "x", color="C3")
     axes.axvline(0.0, color="0.8", linewidth=0.8, zorder=0)
-    axes.set_yticks(rows, labels, fontsize="x-small")
+    axes.set_yticks(rows, [*map(plain, labels)], fontsize="x-small")
     linear = 10.0 ** np.floor(np.log10(1e-2 * float(np.abs(values).max(initial=1e-12))))
     axes.set_xscale("symlog", linthresh=linear)
     reach = np.where(told, CONFIDENCE * np.where(told, errors, 0.0), 0.0)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from cstormpy.linkage.skeleton import Drawing, Skeleton, skeleton
 from cstormpy.optimal.joints import turning
-from cstormpy.reporting import dashes
+from cstormpy.reporting import dashes, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,8 @@ def _labels(mech: Mechanism, kinds: tuple[str, str]) -> list[str]:
     turns = turning(mech)
     mixed = turns.any() and not turns.all()
     return [
-        f"{name} [{kinds[not turn]}]" if mixed else name for name, turn in zip(mech.names, turns.tolist(), strict=True)
+        plain(f"{name} [{kinds[not turn]}]" if mixed else name)
+        for name, turn in zip(mech.names, turns.tolist(), strict=True)
     ]
 
 
@@ -198,7 +199,7 @@ def _name_link(axes: Any, name: str, line: Array, turn: float) -> None:
     away = np.array([-along[1], along[0]]) / np.hypot(*along) * (1.0 if turn >= 0.0 else -1.0)
     sides = "left" if away[0] > 0.0 else "right"
     axes.annotate(
-        name, line[0] + 0.72 * along, 10.0 * away, textcoords="offset points", ha=sides, va="center", zorder=4
+        plain(name), line[0] + 0.72 * along, 10.0 * away, textcoords="offset points", ha=sides, va="center", zorder=4
     )
 
 

@@ -18,7 +18,7 @@ from cstormpy.linkage.shapes import Solid
 from cstormpy.linkage.skeleton import Skeleton
 from cstormpy.report.data import bones_of, held_traces, kept_samples, panes_of, samples_of, shared_names
 from cstormpy.report.resampling import along_lines
-from cstormpy.reporting import dashes
+from cstormpy.reporting import dashes, level_if_flat, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,11 +81,6 @@ def _figure(pane: Any) -> Figure:
     return figure
 
 
-def plain(text: object) -> str:
-    """Return text in which matplotlib finds no mathematics."""
-    return str(text).replace("$", r"\$")
-
-
 class Trace(NamedTuple):
     """A line of a plot: its samples' times and coordinates, and whether each value is held until the next one."""
 
@@ -128,6 +123,7 @@ def _label(pane: Any, k: int) -> str:
 def _finish_scope(axes: Axes, pane: Any) -> None:
     y = np.asarray(pane.y, dtype=float).reshape(len(pane.t), -1)
     axes.set_xlabel("time [s]")
+    level_if_flat(axes)
     if pane.unit:
         axes.set_ylabel(plain(f"[{pane.unit}]"))
     _finish(axes, pane)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidValue
 from cstormpy.report.data import Sight, bones_of, motion_of, trail_of
-from cstormpy.report.figures import Trace, draw_plot, draw_pose, look_at, plain, projection, seen
+from cstormpy.report.figures import Trace, draw_plot, draw_pose, look_at, projection, seen
 from cstormpy.report.resampling import resampled
+from cstormpy.reporting import plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

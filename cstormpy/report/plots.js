@@ -27,7 +27,7 @@ function tickLabel(value, step) {
   } else {
     text = value.toFixed(Math.max(0, Math.min(12, -Math.floor(Math.log10(step) + 1e-9))));
   }
-  return text.replace("-", "−");
+  return text.replaceAll("-", "−");
 }
 
 // What is a rounding beside the values around it, of the size `scale`, is called zero.

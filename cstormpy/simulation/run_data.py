@@ -24,7 +24,7 @@ from cstormpy.errors import (
 )
 from cstormpy.file_writer import atomic_file, file_path
 from cstormpy.measures import MeasureTable
-from cstormpy.reporting import dashes
+from cstormpy.reporting import dashes, level_if_flat, plain
 from cstormpy.simulation.result_files import READERS, WRITERS, by_signal, columns_of, is_port, owner
 
 if TYPE_CHECKING:
@@ -336,12 +336,13 @@ def draw_columns(
         style = "steps-post" if title in meanings or name in held else "default"
         parts = [called.get(name, name)] if len(columns) > 1 or not whose else []
         label = ", ".join([*parts, whose] if whose else parts)
-        axis.plot(out.t, values, line or dashes(k), color=f"C{k}", label=_plain(label), drawstyle=style)
+        axis.plot(out.t, values, line or dashes(k), color=f"C{k}", label=plain(label), drawstyle=style)
+    level_if_flat(axis)
     if title in meanings:
         _name_values(axis, meanings[title], next(iter(columns.values())))
     known = list(dict.fromkeys(unit for unit in (units.get(name, "") for name in columns) if unit))
-    axis.set_ylabel(_plain(f"[{', '.join(known)}]" if known else ""))
-    axis.set_title(_plain(title), fontsize="medium", loc="left")
+    axis.set_ylabel(plain(f"[{', '.join(known)}]" if known else ""))
+    axis.set_title(plain(title), fontsize="medium", loc="left")
     axis.grid(alpha=0.3)
 
 
@@ -370,7 +371,7 @@ def add_legend(axis: Any, **options: Any) -> None:
 def _name_values(axis: Any, names: Sequence[str], values: Any) -> None:
     """Write beside an axis what the values that were there stand for."""
     there = [k for k in range(len(names)) if np.any(values == k)]
-    axis.set_yticks(there, [_plain(names[k] or "\u2013") for k in there])
+    axis.set_yticks(there, [plain(names[k] or "\u2013") for k in there])
     axis.set_ylim(min(there, default=0) - 0.5, max(there, default=0) + 0.5)
 
 
@@ -418,8 +419,3 @@ def needed(package: str) -> Any:
         return import_module(package)
     except ImportError:
         raise InvalidValue(f"to_{package} needs {package}: pip install {package}") from None
-
-
-def _plain(text: str) -> str:
-    """Return a text in which matplotlib finds no mathematics."""
-    return text.replace("$", r"\$")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from html import escape
 from typing import Any
 
 from PySide6.QtCore import QMargins, Qt, Signal
@@ -38,7 +39,7 @@ class KnobRow(QWidget):
         self.setProperty("control", f"{knob['block']}.{name}")
         column = make(QVBoxLayout, self, spacing=1, contentsMargins=QMargins(0, 0, 0, 2))
         row = make(QHBoxLayout, spacing=4)
-        tip = f"{knob['block']}: {name}\nDouble click: {self._first:.6g} again"
+        tip = f"{escape(knob['block'])}: {escape(name)}<br>Double click: {self._first:.6g} again"
         shown = name if self.law is None else name.partition(".")[2]
         if alone:
             shown = knob["block"] if name == "value" else f"{knob['block']}.{name}"
@@ -115,7 +116,7 @@ class LawRow(QWidget):
         super().__init__()
         self.block = choice["block"]
         column = make(QVBoxLayout, self, spacing=2, contentsMargins=QMargins(0, 0, 0, 2))
-        column.addWidget(QLabel(self.block))
+        column.addWidget(Elided(self.block))
         self.box = Combo()
         self.box.addItems(choice["laws"])
         self.box.setProperty("control", f"{self.block} law")
@@ -168,7 +169,7 @@ class Panel(QFrame):
             if above != heading:
                 heading = above
                 column.addSpacing(6)
-                column.addWidget(make(QLabel, above.upper(), objectName="section"))
+                column.addWidget(make(Elided, above.upper(), objectName="section", toolTip=escape(above)))
             column.addWidget(row)
         column.addStretch(1)
         self._show_gains()

@@ -13,9 +13,12 @@ from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QGraphicsItem
 
 from cstormpy.live.window import theme
+from cstormpy.reporting import is_flat
 
 _WIDEST_NAME, _BESIDE_NAME = 140, 14
 """Pixels of the names at an axis, and of what is beside them."""
+_PLAIN, _LABELLED = 44, 58
+"""Pixels of an upright axis at least, without a label and with one."""
 _BETWEEN_NUMBERS = 8
 """Least pixels between two numbers side by side."""
 _MARGIN = 0.06
@@ -39,8 +42,10 @@ def rounded_range(low: float, high: float) -> tuple[float, float]:
     (-1.5, 2.0)
     >>> rounded_range(2.0, 2.0)
     (1.5, 2.5)
+    >>> rounded_range(2.0, 2.0 + 1e-15)[0]
+    1.5
     """
-    if high <= low:
+    if is_flat(low, high):
         half = 0.25 * abs(low) or 1.0
         return low - half, high + half
     margin = _MARGIN * (high - low)
@@ -68,6 +73,7 @@ class _Axis(pg.AxisItem):
 
     _coarser: Sequence[float] = ()
     _per_unit = 0.0
+    _named = False
 
     def tickValues(self, low: float, high: float, size: float) -> Any:
         levels = super().tickValues(low, high, size)
@@ -89,8 +95,25 @@ class _Axis(pg.AxisItem):
                 ]
         return [None] * len(texts)
 
+    def widen(self, size: float) -> None:
+        """Make room for the numbers beside so many pixels: pyqtgraph leaves those out that are wider than the axis."""
+        low, high = self.range
+        if self._named or not (low < high and size > 0.0):
+            return
+        metrics = QFontMetrics(theme.plot_font())
+        texts = [
+            text
+            for spacing, values in self.tickValues(low, high, size)
+            for text in self.tickStrings(values, self.scale, spacing)
+        ]
+        wanted = max((metrics.horizontalAdvance(text or "") for text in texts), default=0) + _BESIDE_NAME
+        wanted += _LABELLED - _PLAIN if self.label.isVisible() else 0
+        if wanted > self.width():  # never narrower again: the plot would tremble
+            self.setWidth(wanted)
+
     def name_values(self, names: Sequence[str]) -> None:
         """Write names where the values 0, 1, … are, and nothing in between."""
+        self._named = True
         self.setTicks([list(enumerate(names))])
         widths = [QFontMetrics(theme.plot_font()).horizontalAdvance(name) for name in names]
         self.setWidth(min(_WIDEST_NAME, max(widths)) + _BESIDE_NAME)
@@ -120,13 +143,15 @@ class Plot(pg.PlotWidget):
             axis.setStyle(tickFont=theme.plot_font(), tickTextOffset=4, tickLength=-4)
             if text:
                 axis.setLabel(text, color=theme.MUTED, **{"font-size": "11px"})
-        item.getAxis("left").setWidth(58 if left else 44)
+        item.getAxis("left").setWidth(_LABELLED if left else _PLAIN)
         item.getAxis("bottom").setHeight(36)
         item.layout.setContentsMargins(0, 4, 14, 0)
         box = item.getViewBox()
         box.disableAutoRange()
         box.setDefaultPadding(0.0)
         box.sigRangeChangedManually.connect(lambda *_: self.zoomed.emit())
+        for changed in (box.sigYRangeChanged, box.sigResized):
+            changed.connect(lambda *_: item.getAxis("left").widen(box.height()))
         self.scene().sigMouseClicked.connect(self._clicked)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

@@ -26,6 +26,10 @@ _SPANS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 _LOWEST = 84
 """A plot takes at least so many pixels of height."""
 _MOST_IN_LEGEND = 12
+_SHORTEST_NAME, _BESIDE_SIGNAL = 60, 150
+"""Pixels that a long name in the legend is shortened to at most, and those left to its mark, value and unit."""
+_WORD_JOINER = "\u2060"
+"""Keeps Qt from ending a line between mux[0] and [3], as it does even where no break is wanted."""
 _WIDEST_READOUT = 5
 """So many traces stand side by side in the readout of the cursors; more stand one below the other."""
 _BESIDE_NAMED = 0.5
@@ -254,7 +258,9 @@ class ScopeTile(Tile):
 
     def _write_legend(self, now: float) -> None:
         parts = []
+        metrics, room = self.legend.fontMetrics(), max(_SHORTEST_NAME, self.legend.width() - _BESIDE_SIGNAL)
         for k, label in enumerate(self.labels[:_MOST_IN_LEGEND]):
+            label = metrics.elidedText(label, Qt.TextElideMode.ElideMiddle, room).replace("[", f"{_WORD_JOINER}[")
             value = self.value(k, now)
             text = "" if value is None else f"&nbsp;{_named(self._name(k, value)) or _padded(value)}"
             unit = f"&nbsp;{escape(self.unit)}" if self.unit and value is not None else ""

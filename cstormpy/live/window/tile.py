@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,7 +78,7 @@ class Tile(QFrame):
         head = _Head()
         head.enlarged.connect(lambda: self.enlarge.emit(self))
         self.head = make(QHBoxLayout, head, spacing=3, contentsMargins=QMargins())
-        tip = f"{pane['title']}\nDouble click: this pane alone, and back"
+        tip = f"{escape(pane['title'])}<br>Double click: this pane alone, and back"
         self.title = make(Elided, pane["title"], objectName="title", toolTip=tip)
         self.head.addWidget(self.title)
         self.head.addStretch(1)

@@ -82,6 +82,9 @@ class NumberBox(QLineEdit):
 class Elided(QLabel):
     """A label that does not force its width on what is around; its tip has the whole text."""
 
+    def __init__(self, text: str = "", **properties: Any) -> None:
+        super().__init__(text, textFormat=Qt.TextFormat.PlainText, **properties)
+
     def minimumSizeHint(self) -> QSize:
         """Return the least size, in which some letters can be seen."""
         return QSize(min(_LEAST, self.sizeHint().width()), self.sizeHint().height())

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from cstormpy.arguments import one_of
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import InvalidValue, ShapeError
+from cstormpy.reporting import plain
 from cstormpy.simulation.analysis.linear import LinearModel
 from cstormpy.simulation.analysis.responses import frequencies_of, frequency_response, phase, refuse_no_ports
 from cstormpy.simulation.analysis.root_locus import closed_poles, root_locus
@@ -73,13 +74,13 @@ def _bode(model: LinearModel, w: Array) -> Any:
             size = np.abs(response[:, i, j])
             told = size > rounding[:, i, j]  # below, it would be noise
             size = 20.0 * np.log10(np.where(told, size, np.nan))
-            above.plot(w, size, label=model.captions.get(source, source))
+            above.plot(w, size, label=plain(model.captions.get(source, source)))
             without += [] if told.any() else [model.captions.get(source, source)]
             below.plot(w[told], phase(response[told, i, j], hold[told]))
         if without:
-            told_so = f"no response to {', '.join(without)}"
+            told_so = plain(f"no response to {', '.join(without)}")
             above.text(0.5, 0.04, told_so, transform=above.transAxes, ha="center", va="bottom", style="italic")
-        above.set_ylabel(f"{model.captions.get(output, output)} [dB]")
+        above.set_ylabel(plain(f"{model.captions.get(output, output)} [dB]"))
         below.set_ylabel("phase [°]")
         below.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 1.5, 3, 4.5, 9, 10]))
         for panel in (above, below):
@@ -101,11 +102,11 @@ def _nyquist(model: LinearModel, w: Array, feedback: int) -> Any:
         most = 0.0
         for j, source in enumerate(model.inputs):
             curve = response[:, i, j]
-            axes.plot(curve.real, curve.imag, label=model.captions.get(source, source))
+            axes.plot(curve.real, curve.imag, label=plain(model.captions.get(source, source)))
             size = float(np.abs(curve).max())
             most = max(most, min(size, float(far[i, j]), _sight(curve)) if endless else size)
         look_at(axes, np.array([-most, most, 1j * most, -1j * most]), 0.05)
-        axes.set(xlabel="real part", ylabel="imaginary part", title=model.captions.get(output, output))
+        axes.set(xlabel="real part", ylabel="imaginary part", title=plain(model.captions.get(output, output)))
         add_legend(axes, title="input")
         for line in list(axes.lines):
             x, y = line.get_data()

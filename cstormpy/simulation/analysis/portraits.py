@@ -12,7 +12,7 @@ import numpy as np
 from cstormpy.arguments import option, positive
 from cstormpy.arrays import Array, real_array
 from cstormpy.errors import CstormError, DiagramError, InvalidType, InvalidValue, shown
-from cstormpy.reporting import notice
+from cstormpy.reporting import notice, plain
 from cstormpy.simulation.analysis.analysis_start import first_state, started
 from cstormpy.simulation.analysis.model import make_model
 from cstormpy.simulation.handlers import handling, kept
@@ -254,7 +254,7 @@ def _drawn(
         across, upward = np.transpose(points)
         axes.plot(across, upward, linestyle="", markersize=8, label=f"rests, {kind}", zorder=4, **_MARKS[kind])
     axes.set(xlim=tuple(ends[0][[0, -1]]), ylim=tuple(ends[1][[0, -1]]))
-    axes.set(xlabel=labels[0], ylabel=labels[1], title="Phase portrait")
+    axes.set(xlabel=plain(labels[0]), ylabel=plain(labels[1]), title="Phase portrait")
     if resting:
         axes.legend(loc="upper right")
     return figure

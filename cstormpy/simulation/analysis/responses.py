@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cstormpy.arrays import Array, describe, is_single
 from cstormpy.errors import InvalidType, InvalidValue, ShapeError, shown
+from cstormpy.reporting import plain
 from cstormpy.simulation.analysis.linear import SLOW, LinearModel
 from cstormpy.simulation.run_data import add_legend
 
@@ -62,8 +63,8 @@ class Response:
             raise ShapeError(f"plot: axes: expected one for each of {len(self.outputs)} outputs, got {drawn.size}")
         for i, (panel, name) in enumerate(zip(drawn, self.outputs, strict=True)):
             for j, source in enumerate(self.inputs):
-                panel.plot(self.t, self.y[:, i, j], label=self.captions.get(source, source))
-            panel.set_ylabel(self.captions.get(name, name))
+                panel.plot(self.t, self.y[:, i, j], label=plain(self.captions.get(source, source)))
+            panel.set_ylabel(plain(self.captions.get(name, name)))
             panel.grid(alpha=0.3)
         drawn[0].set_title("Response to a unit step")
         add_legend(drawn[0], title="input")

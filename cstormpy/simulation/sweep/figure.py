@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cstormpy.arguments import option
 from cstormpy.arrays import Array
 from cstormpy.errors import InvalidType, InvalidValue, shown, unknown_name
-from cstormpy.reporting import called, told_apart
+from cstormpy.reporting import called, plain, told_apart
 from cstormpy.simulation.sweep.result import number_names
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ def draw(sweep: Sweep, name: str | None, over: Any, at: Mapping[str, Any], label
             _plane(figure, plot, sweep, shown, columns[..., k], names[k])
     for plot in plots:
         for n, side in zip(shown, (plot.xaxis, plot.yaxis), strict=False):
-            side.set_label_text(labels.get(n, n))
+            side.set_label_text(labels.get(n, plain(n)))
             _scale(plot, side, sweep.axes[n])
     if title:
-        figure.suptitle(title)
+        figure.suptitle(plain(title))
     return figure
 
 
@@ -71,7 +71,7 @@ def _names(sweep: Sweep, name: str, count: int, labels: Mapping[str, str]) -> li
     """Return what each number of what was measured is called."""
     if name in labels:
         return [labels[name]] if count == 1 else [f"{labels[name]} [{k}]" for k in range(count)]
-    return number_names(sweep, name, count)
+    return [*map(plain, number_names(sweep, name, count))]
 
 
 def _check_types(name: Any, over: Any, at: Any, labels: Any) -> None:
@@ -156,7 +156,7 @@ def _lines(plot: Axes, sweep: Sweep, axis: str, columns: Array, names: list[str]
         order = np.argsort(x, kind="stable")
         plot.plot(x[order], columns[order, k], "o-" if sweep.grid and numeric else "o", markersize=3.5, label=name)
     if not numeric:
-        plot.set_xticks(x, _shorts(at))
+        plot.set_xticks(x, [*map(plain, _shorts(at))])
     plot.grid(True, alpha=0.3)
     if len(names) == 1:
         plot.set_ylabel(names[0])
@@ -202,7 +202,7 @@ def _scale(plot: Axes, side: Any, values: NDArray[Any]) -> None:
         plot.set(**{f"{side.axis_name}scale": "log"})
     apart = by_factor or np.diff(ordered).min(initial=np.inf) * TICKS >= np.ptp(ordered)
     if len(ordered) <= TICKS and apart:
-        side.set_ticks(values, [_short(float(v)) for v in values])
+        side.set_ticks(values, [_short(float(v)).replace("-", "\u2212") for v in values])  # as at the other axis
         side.set_ticks([], minor=True)
 
 

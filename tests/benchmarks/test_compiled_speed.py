@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from bdsim_examples import EXAMPLES, plain
 from interleaved import interleave
+from test_compiled_bends import saturated
 
 import cstormpy as cs
+from cstormpy.blocks._crossings import Crossing
 from cstormpy.diagrams import acrobot, pendulum
 from cstormpy.simulation.compiled import CompiledRun
+from cstormpy.simulation.crossings import Crossings
 
 #: How many times as fast as bdsim's own run, of the diagram that was measured when the goal was set.
 TIMES_BDSIM = {"acrobot swing-up": 300}
@@ -107,13 +110,14 @@ def test_one_evaluation(benchmark, record_row, engines):
     run.diagram.earliest, run.diagram.latest = -math.inf, math.inf
 
     assert run.probe(0.5, x)
-    before = run._compiled.out[slices.guards]
+    before = run._compiled.out[slices.guards].tolist()
+    crossings = Crossings([(lambda t, x: 1.0, None)] * len(before))
 
     def steps():
         stepper.restart(0.5, x)
         slices.schedule(1.0, True, False, [], np.zeros(0))
-        fired_at, last_step = [-math.inf] * before.size, np.full((3, before.size), np.nan)
-        taken = slices.go(stepper, -math.inf, before.copy(), fired_at, last_step, 0)
+        crossings.before = before
+        taken = slices.go(stepper, -math.inf, crossings, 0, 0.0)
         assert not taken.look and len(taken.times) > 2000
         return slices.steps
 
@@ -133,6 +137,36 @@ def test_one_evaluation(benchmark, record_row, engines):
         times_bdsim=times["bdsim"] / each,
     )
     benchmark(steps)
+
+
+BENDS = "20 s of an acrobot's limited law with a dead zone [ms]: events that only bend, in the steps and by Python"
+
+
+def test_bends(benchmark, record_row):
+    sim = cs.Simulation(engine="compiled", progress=False, live=False)
+    bd = sim.blockdiagram()
+    saturated(bd)
+    only_bends = Crossing.only_bends
+
+    def run():
+        return sim.run(bd, T=20.0)
+
+    def by_python():
+        Crossing.only_bends = False
+        try:
+            return run()
+        finally:
+            Crossing.only_bends = only_bends
+
+    times = interleave({"steps": run, "python": by_python}, rounds=ROUNDS)
+    record_row(
+        BENDS,
+        events=len(run().events),
+        steps=times["steps"] * 1e3,
+        python=times["python"] * 1e3,
+        ratio=times["python"] / times["steps"],
+    )
+    benchmark.pedantic(run, rounds=3)
 
 
 SAMPLED = "an acrobot held by a sampled LQR of 1 kHz, compiled: times real time (goal 1500)"

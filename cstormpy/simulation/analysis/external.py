@@ -173,7 +173,7 @@ class DiagramStepper:
         return y
 
     def rates(self, u: ArrayLike) -> Array:
-        """Return the rates (n,) of the states where it stands, with some inputs (m,); a step goes on as without that."""
+        """Return the rates (n,) of the states where it stands, with some inputs (m,); no step goes on from these."""
         given = read_inputs(u, self.inputs)
         if not np.isfinite(given).all():
             raise input_not_finite(given, self.inputs, what="rates")

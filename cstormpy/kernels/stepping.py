@@ -336,10 +336,10 @@ def note_sides(how, at, out, guards, sides, met):
 
 
 @exact_step
-def stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides):
-    """Stand where the first guard crosses zero within a step; return whether that could be done here."""
+def stop_at_crossing(f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides):
+    """Stand where the first guard crosses zero within a step, not beyond a limit; return whether that was done here."""
     moment = located(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
-    if math.isnan(moment):
+    if not moment <= limit:  # NaN too
         return False
     at[TIME], at[LENGTH] = moment, length
     for i in range(x.size):
@@ -392,8 +392,8 @@ def passed(f, how, at, t, x, z, p, n, w, out, K, guards, sides, met):
 
 @exact_step
 def passed_within(
-    f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides, met, columns, taken, room, times,
-    states, signals,
+    f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides, met, columns, taken, room,
+    times, states, signals,
 ):  # fmt: skip
     """Do so where the first guard crosses zero within a step, and write the points of the grid up to there down.
 
@@ -402,7 +402,7 @@ def passed_within(
     """
     stages, before, point, usual = how[STAGES], taken, how[POINT], at[LENGTH]
     moment = located(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
-    if math.isnan(moment):
+    if not moment <= limit:  # NaN too
         return taken, LOOK
     for g in range(guards.size):
         if not math.isnan(sides[CROSSES_AT, g]) and sides[BENDS, g] == 0.0:
@@ -474,16 +474,21 @@ def advance(
                 return LOOK, taken
             evaluations, ready = how[COUNT], how[AT_TICK] != 0
             crossings = bracketed(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
-            if crossings > 0 and at[GRID] > 0.0 and not (jumped and t_new >= bound):
+            limit = np.inf
+            if jumped and t_new >= bound:  # what crosses there is seen behind the jump
+                limit = bound - at[SAME_TIME] * max(1.0, abs(bound))
+            if crossings > 0 and at[GRID] > 0.0:
                 taken, went = passed_within(
-                    f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides, met, columns, taken,
-                    room, times, states, signals,
+                    f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides, met, columns,
+                    taken, room, times, states, signals,
                 )  # fmt: skip
                 if went == WENT:
                     continue
                 return (LOOK if went == LOOK or taken == 0 else WENT), taken
-            if crossings > 0 and not (jumped and t_new >= bound):
-                if stop_at_crossing(f, table, how, at, t_new, length, dense, x, z, p, n, w, out, K, guards, sides):
+            if crossings > 0:
+                if stop_at_crossing(
+                    f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides
+                ):
                     if not passed(f, how, at, at[TIME], x, z, p, n, w, out, K, guards, sides, met):
                         return CROSSED, taken
                     taken = keep(at[TIME], x, out, columns, taken, how, times, states, signals)

@@ -336,26 +336,49 @@ def note_sides(how, at, out, guards, sides, met):
 
 
 @exact_step
-def stop_at_crossing(f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides):
-    """Stand where the first guard crosses zero within a step, not beyond a limit; return whether that was done here."""
+def stop_at_crossing(
+    f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides, columns, taken, room, times,
+    states, signals,
+):  # fmt: skip
+    """Stand where the first guard crosses zero in a step, not beyond a limit; keep the points of the grid before it.
+
+    Returns how many samples there are, and `CROSSED`; `LOOK` where that could not be done here, `WENT` where there is
+    no room for the points: the run stands before the step then.
+    """
+    stages, before = how[STAGES], taken
     moment = located(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
     if not moment <= limit:  # NaN too
-        return False
+        return taken, LOOK
+    within = points_within(how, at, moment)
+    if taken + within > room:
+        return taken, WENT
+    result, found = K[stages + K_RESULT], K[stages + K_END]
+    for i in range(x.size):
+        found[i] = result[i]
+    if within > 0:
+        good = attempt(f, table, how, at, t_new - at[TIME], x, z, p, n, w, out, K) == 0  # those in K are shorter ones
+        if good:
+            taken, good = record_within(
+                f, how, at, moment, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
+            )
+        if not good:
+            how[POINT] -= taken - before
+            return before, LOOK
     at[TIME], at[LENGTH] = moment, length
     for i in range(x.size):
-        x[i] = K[how[STAGES] + K_RESULT, i]
+        x[i] = found[i]
     how[STEPS] += 1
-    return True
+    return taken, CROSSED
 
 
 @exact_step
-def passed(f, how, at, t, x, z, p, n, w, out, K, guards, sides, met):
+def passed(f, how, at, x, z, p, n, w, out, K, guards, sides, met):
     """Go on where the guards that have crossed zero here only end a step, and nothing follows; return whether it is so.
 
     Else all is left as it was found, for Python. What is done is what `Run._event` and `Crossings` do; the signals then
     stand in out.
     """
-    stages, count = how[STAGES], how[MET]
+    stages, t, count = how[STAGES], at[TIME], how[MET]
     if not apart(at, t):
         return False
     for g in range(guards.size):
@@ -388,48 +411,6 @@ def passed(f, how, at, t, x, z, p, n, w, out, K, guards, sides, met):
         K[0, i] = K[stages, i]
     at[LENGTH], at[LAST_EVENT] = min(at[LENGTH], t - at[LAST_EVENT]), t
     return True
-
-
-@exact_step
-def passed_within(
-    f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides, met, columns, taken, room,
-    times, states, signals,
-):  # fmt: skip
-    """Do so where the first guard crosses zero within a step, and write the points of the grid up to there down.
-
-    Returns how many samples there are, and `WENT`, or `LOOK` where Python has to take the step, `CROSSED` where there
-    is no room: the run stands before the step then.
-    """
-    stages, before, point, usual = how[STAGES], taken, how[POINT], at[LENGTH]
-    moment = located(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
-    if not moment <= limit:  # NaN too
-        return taken, LOOK
-    for g in range(guards.size):
-        if not math.isnan(sides[CROSSES_AT, g]) and sides[BENDS, g] == 0.0:
-            return taken, LOOK
-    if taken + points_within(how, at, moment) > room:
-        return taken, CROSSED
-    result, found = K[stages + K_RESULT], K[stages + K_END]
-    for i in range(x.size):
-        found[i] = result[i]
-    # the stages are those of shorter steps
-    good = attempt(f, table, how, at, t_new - at[TIME], x, z, p, n, w, out, K) == 0
-    if good:
-        taken, good = record_within(
-            f, how, at, moment, t_new, dense, x, z, p, n, w, out, K, columns, taken, times, states, signals
-        )
-    at[LENGTH] = length
-    if not (good and passed(f, how, at, moment, found, z, p, n, w, out, K, guards, sides, met)):
-        at[LENGTH], how[POINT] = usual, point
-        return before, LOOK
-    at[TIME] = moment
-    for i in range(x.size):
-        x[i] = found[i]
-    how[STEPS] += 1
-    if on_grid(how, at, moment):
-        taken = keep(moment, x, out, columns, taken, how, times, states, signals)
-        how[POINT] += 1
-    return taken, WENT
 
 
 @exact_step
@@ -477,22 +458,17 @@ def advance(
             limit = np.inf
             if jumped and t_new >= bound:  # what crosses there is seen behind the jump
                 limit = bound - at[SAME_TIME] * max(1.0, abs(bound))
-            if crossings > 0 and at[GRID] > 0.0:
-                taken, went = passed_within(
-                    f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides, met, columns,
+            if crossings > 0:
+                taken, went = stop_at_crossing(
+                    f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides, columns,
                     taken, room, times, states, signals,
                 )  # fmt: skip
-                if went == WENT:
-                    continue
-                return (LOOK if went == LOOK or taken == 0 else WENT), taken
-            if crossings > 0:
-                if stop_at_crossing(
-                    f, table, how, at, t_new, limit, length, dense, x, z, p, n, w, out, K, guards, sides
-                ):
-                    if not passed(f, how, at, at[TIME], x, z, p, n, w, out, K, guards, sides, met):
-                        return CROSSED, taken
+                if went != CROSSED or not passed(f, how, at, x, z, p, n, w, out, K, guards, sides, met):
+                    return (LOOK if went == WENT and taken == 0 else went), taken
+                if not at[GRID] > 0.0 or on_grid(how, at, at[TIME]):
                     taken = keep(at[TIME], x, out, columns, taken, how, times, states, signals)
-                    continue
+                    how[POINT] += at[GRID] > 0.0
+                continue
             if crossings != 0:
                 return LOOK, taken
             within = points_within(how, at, t_new)

@@ -251,16 +251,13 @@ class Changing(Driven):
     def _begin_drives(self, simstate: Any) -> None:
         """Begin a run in the first drive; let it look for where another one is chosen."""
         first = self.next_first_drive
-        vars(self).update(  # at once: one by one each is looked at for a port of its name
-            _between=self._wanted if self._chosen_before or (self._changes and self._waiting) else None,
-            _chosen_before=False,
-            _first=first,
-            _wanted=first,
-            _mode=float(first),
-            _waiting=1.0 if self._drives.locked[first].any() else 0.0,  # what moves stops at the start
-            last_entered=(-np.inf, None),
-            _changes=len(self._drives) > 1 and can_locate(self, simstate),  # type: ignore[arg-type]
-        )
+        chosen = self._chosen_before or (self._changes and self._waiting)
+        self._between, self._chosen_before = self._wanted if chosen else None, False
+        self._first = self._wanted = first
+        self._mode = float(first)
+        self._waiting = 1.0 if self._drives.locked[first].any() else 0.0  # what moves stops at the start
+        self.last_entered = (-np.inf, None)
+        self._changes = len(self._drives) > 1 and can_locate(self, simstate)  # type: ignore[arg-type]
         if self._changes:
             Crossing(
                 self, simstate, self._drive_margin, self._change, signals=self._by_signal, decided=True,

@@ -15,11 +15,14 @@ from cstormpy.blocks import _ports as ports
 from cstormpy.blocks._crossings import Crossing, can_locate
 from cstormpy.control.blend import LawSet
 from cstormpy.errors import InvalidValue
+from cstormpy.reporting import notice_once
 
 _RESTART = 2e-9
 """A run goes on at most this long after an event [s]: bdsim moves on by 1e-9 s to leave the event behind."""
 _BORDER = 1e-6
 """A signal located at the border between two laws stands there up to this."""
+_MANY, _BRIEF = 1000, 1.0
+"""So many changes of the phase in so short a time [s] are told of: those of a law that fits the mechanism are few."""
 _SAME = 64 * np.finfo(float).eps
 """Two evaluations this close (part of their time) are the two sides of one point of the run."""
 
@@ -42,6 +45,7 @@ class LawSelection(bases.Ported):
         self._last = (-math.inf, 0.0)  # time and selecting signal of the last evaluation
         self._before: dict[str, Any] | None = None
         self._thread = 0
+        self._changed, self._many_at = 0, -math.inf  # changes of the phase, and when there were many
 
     @property
     def laws(self) -> LawSet:
@@ -91,10 +95,12 @@ class LawSelection(bases.Ported):
         self._between = self._request
         if self._request is not None:
             self._first, self._request = self._request, None
-        vars(self).update(  # at once: one by one each is looked at for a port of its name
-            _running=True, _begins=True, _thread=threading.get_ident(), _fresh=-math.inf, _asked=math.inf,
-            _before=None, _last=(-math.inf, 0.0), _located=can_locate(self, simstate),
-        )  # fmt: skip
+        self._running = self._begins = True
+        self._thread = threading.get_ident()
+        self._fresh, self._asked, self._before = -math.inf, math.inf, None
+        self._last = (-math.inf, 0.0)
+        self._changed, self._many_at = 0, -math.inf
+        self._located = can_locate(self, simstate)
         has_phases = any(len(law.modes) > 1 for law in self._laws.laws.values())
         if not self._located or (len(self._laws.laws) == 1 and not has_phases):
             return
@@ -228,6 +234,16 @@ class LawSelection(bases.Ported):
     def _change_phase(self, t: float) -> None:
         q, qd, _ = self._state(self.inport_values)
         self._laws.switch(t, q, qd)
+        self._changed += 1
+        if self._changed % _MANY == 0:
+            if t - self._many_at < _BRIEF:
+                phases = " and ".join(map(repr, self._laws.phases_of(self._laws.active)))
+                notice_once(
+                    f"{ports.label(self)}: law {self._laws.names[self._laws.active]!r} changes its phase {_MANY} times "
+                    f"within {_BRIEF:g} s, between {phases}; the run goes on, slowly: give the law gains and "
+                    "thresholds that fit the mechanism, or let its margins leave room between the phases"
+                )
+            self._many_at = t
 
     def _present_law(self) -> str:
         return f"law {self._laws.names[self._laws.active]}"

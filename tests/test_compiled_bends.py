@@ -47,15 +47,36 @@ def switched(bd):
     bd.connect(force, speed)
 
 
+def bounded(bd):
+    """A law with an integral that has limits, which a signal reaches and leaves between bends of its own."""
+    wanted = bd.PULSE(period=2.0, width=0.5, amplitude=2.0, name="wanted")
+    error, law = bd.SUM("+-", name="error"), bd.SUM("++", name="law")
+    integral = bd.INTEGRATOR(min=-0.3, max=0.7, name="integral")
+    body, speed = bd.INTEGRATOR(name="body"), bd.INTEGRATOR(name="speed")
+    zone, limit = bd.DEADZONE(-0.05, 0.05, name="zone"), bd.SATURATION(-0.9, 1.1, name="limit")
+    bd.connect(wanted, error[0])
+    bd.connect(body, error[1])
+    bd.connect(error, zone)
+    bd.connect(zone, integral, law[0])
+    bd.connect(integral, law[1])
+    bd.connect(law, limit)
+    drag = bd.SUM("+-", name="drag")
+    bd.connect(limit, drag[0])
+    bd.connect(drag, speed)
+    bd.connect(speed, body)
+    bd.connect(speed, brake := bd.SATURATION(-0.5, 0.5, name="brake"))
+    bd.connect(brake, drag[1])
+
+
 def found(made, **how):
     sim = cs.Simulation(engine="compiled", live=False, progress=False)
     bd = sim.blockdiagram()
     made(bd)
-    return sim.run(bd, T=6.0, watch="all", **how)
+    return sim.run(bd, T=9.0, watch="all", **how)
 
 
 @pytest.mark.parametrize("how", [{}, {"solver": "DOP853", "rtol": 1e-9}, {"solver": "RK4", "dt": 0.02}, {"dt": 0.03}])
-@pytest.mark.parametrize(("made", "least"), [(saturated, 80), (switched, 20)])
+@pytest.mark.parametrize(("made", "least"), [(saturated, 80), (switched, 20), (bounded, 30)])
 def test_what_python_would_do_is_done(made, least, how, monkeypatch):
     """Samples, states and events: to the last bit where Python takes no step by itself, as it does before a tick."""
     ours = found(made, **how)

@@ -113,11 +113,8 @@ class CompiledRun(Run):
             self.stepper.compute_by(self._derivative, self._trial(slices), slices.K[: self.stepper.method.stages + 1])
 
     def _bends(self) -> list[bool] | bool:
-        """Tell of each detector whether nothing happens where it crosses zero, so that steps may go on by themselves.
-
-        States that have bounds are looked at anew at each event.
-        """
-        if self.program is None or self.program.guards is None or self.diagram.bounds:
+        """Tell of each detector whether nothing happens where it crosses zero, so that steps may go on by themselves."""
+        if self.program is None or self.program.guards is None:
             return False
         return [
             whole and getattr(type(d), "only_bends", False) and d.only_bends

@@ -1,9 +1,9 @@
 """Explicit Runge-Kutta steps of a compiled diagram: many accepted steps in one call, with ticks, jumps and grids.
 
 A step ends where a guard crosses zero. What happens there is for Python, unless it is nothing, as where a signal only
-bends. A step at which something else is to be looked at
-(a signal is not finite, no step is short enough, a block fails, a tick or a jump makes a guard cross) is not taken:
-the run stands before it, and Python takes it again.
+bends. A step at which something else is to be looked at (a signal is not finite, no step is short enough, a block
+fails, a tick or a jump makes a guard cross where something happens) is not taken: the run stands before it, and Python
+takes it again.
 
 The diagram is one function ``f(t, x, z, p, n, w, out, xd)``, which returns 0, or a positive number where it failed. It
 is given by the address of its code. So is, of a diagram whose mechanisms have loops, that which fills `xd` with the

@@ -113,7 +113,7 @@ class CompiledRun(Run):
             self.stepper.compute_by(self._derivative, self._trial(slices), slices.K[: self.stepper.method.stages + 1])
 
     def _bends(self) -> list[bool] | bool:
-        """Tell of each detector whether nothing happens where it crosses zero, so that steps may go on by themselves."""
+        """Tell of each detector whether nothing happens where it crosses zero, so that the steps may go on."""
         if self.program is None or self.program.guards is None:
             return False
         return [

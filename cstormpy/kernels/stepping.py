@@ -456,7 +456,7 @@ def advance(
             evaluations, ready = how[COUNT], how[AT_TICK] != 0
             crossings = bracketed(f, table, how, at, t_new, dense, x, z, p, n, w, out, K, guards, sides)
             limit = np.inf
-            if jumped and t_new >= bound:  # what crosses there is seen behind the jump
+            if (jumped or at[GRID] > 0.0) and t_new >= bound:  # what crosses there is done with what is due
                 limit = bound - at[SAME_TIME] * max(1.0, abs(bound))
             if crossings > 0:
                 taken, went = stop_at_crossing(

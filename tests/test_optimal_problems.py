@@ -526,10 +526,13 @@ def test_a_solution_prints_and_plots():
 
 @pytest.mark.parametrize("problem", [time_optimal, lifting, swing, acrobot])
 def test_what_converged_is_stationary(problem):
-    """A change of the cost below the tolerance leaves some 1e-3 of the gradient: that is not where a search ends."""
+    """A change of the cost below the tolerance leaves some 1e-3 of the gradient: that is not where a search ends.
+
+    Where it ends hangs on rounding: that of the acrobot, masses 1e-13 apart, between 1e-6 and 3e-5 of the gradient.
+    """
     solution = problem().solve(solver="slsqp")
     assert solution.converged
-    assert solution.kkt < 2e-5
+    assert solution.kkt < 5e-5
 
 
 @pytest.mark.skipif(FORTRAN, reason="SLSQP in Fortran, before SciPy 1.16, finds no descent in the last digits there")

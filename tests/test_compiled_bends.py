@@ -103,5 +103,29 @@ def test_a_block_leaves_off_that_bends_without_end(monkeypatch):
     ours = found(dithered, max_step=1e-4)
     monkeypatch.setattr(Crossing, "only_bends", False)
     theirs = found(dithered, max_step=1e-4)
-    assert len(theirs.events) <= len(ours.events) < 10_000
+    assert ours.events == theirs.events
+    assert len(ours.events) < 10_000
     assert ours.status == theirs.status == "finished"
+    np.testing.assert_array_equal(ours.t, theirs.t)
+    np.testing.assert_array_equal(ours.x, theirs.x)
+
+
+@pytest.mark.parametrize("how", [{"solver": "RK23"}, {"solver": "RK23", "dt": 1e-4}])
+def test_a_run_stands_where_bends_are_refused(how, monkeypatch):
+    """An angle that slides along its wrap: what was computed until the event that ends the run is kept."""
+
+    def sliding(bd):
+        turn = bd.INTEGRATOR(x0=3.0, name="turn")
+        bd.connect(turn, wrapped := bd.ANGLEWRAP(name="wrapped"))
+        bd.connect(wrapped, turn)
+
+    ours = found(sliding, **how)
+    monkeypatch.setattr(Crossing, "only_bends", False)
+    theirs = found(sliding, **how)
+    assert ours.status == theirs.status == "failed" and ours.message == theirs.message
+    assert ours.events == theirs.events
+    assert 0.9 * ours.events[-1][0] < ours.t[-1] <= ours.state.t == ours.events[-1][0]
+    assert ours.state == theirs.state
+    np.testing.assert_array_equal(ours.t, theirs.t)
+    np.testing.assert_array_equal(ours.x, theirs.x)
+    np.testing.assert_array_equal(ours.y, theirs.y)

@@ -117,9 +117,9 @@ def chatters_still(left_off: float, t: float) -> bool:
     return t - left_off <= _CHATTER[0][1] * max(1.0, abs(t))
 
 
-def is_time_to_look(events: Sequence[tuple[float, str]]) -> bool:
-    """Tell whether it is looked at now how fast the last of them have come."""
-    return len(events) % _IN_A_ROW == 0
+def until_next_look(events: Sequence[tuple[float, str]]) -> int:
+    """Return how many may come before that after which it is looked at how fast the last of them have come."""
+    return _IN_A_ROW - 1 - len(events) % _IN_A_ROW
 
 
 def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float, rests: bool = False) -> None:
@@ -134,7 +134,7 @@ def refuse_chatter(events: Sequence[tuple[float, str]], t: float, end: float, re
             "chatters about zero: give the switch a hysteresis, or let the event move the state away; what bounces to "
             "rest is to be held there, or to stop the run, once it is slow"
         )
-    if is_time_to_look(events):
+    if len(events) % _IN_A_ROW == 0:
         (first, _), (last, _) = events[-_IN_A_ROW], events[-1]
         own = len({when for when, block in events[-_IN_A_ROW:] if block == name})
         most = _EVENTS_IN_VAIN * (_OF_RESTING if rests else 1.0)

@@ -17,7 +17,7 @@ from cstormpy.simulation.compiled.prepared import Prepared, WaysBack, prepared
 from cstormpy.simulation.compiled.program import Program
 from cstormpy.simulation.compiled.slices import Compiled, Slices, Taken, hand_samples_back
 from cstormpy.simulation.compiled.untranslated import NotTranslated
-from cstormpy.simulation.events import Event, is_time_to_look
+from cstormpy.simulation.events import Event, until_next_look
 from cstormpy.simulation.runner import Run
 from cstormpy.simulation.step_control import JUMP_WIDTH, SAME_TIME
 from cstormpy.simulation.steppers import ExplicitStepper, ScipyStepper
@@ -348,35 +348,28 @@ class CompiledRun(Run):
         d = self.diagram
         self._probed = None
         event = self.events[-1][0] if self.events else self.start_time
-        taken = slices.go(self.stepper, d.earliest, self.crossings, self.observation.point, event)
+        bends = until_next_look(self.events)
+        taken = slices.go(self.stepper, d.earliest, self.crossings, self.observation.point, event, bends)
         d.count += slices.evaluations
         self.steps += slices.steps
         if not (slices.steps or len(taken.ticks)):
             return taken
         d.earliest, d.latest = slices.earliest, math.inf
         self.t, self.x, self.observation.point = self.stepper.t, self.stepper.x, slices.point
-        left_off = self._note_bends(taken.met.tolist())
+        self._note_bends(taken.met.tolist())
         self._log_ticks(slices, taken.ticks)
         d.forget()
         self.recording.extend(taken.times, taken.states, taken.signals, slices.split)
         self._glance()
         self._lengths.look(self.t, self.x, self.steps)
-        if left_off:
-            self._stale = True
-            if not taken.fired:  # else what is done there does this
-                self._begin_segment(False)
-                self.crossings.rearm(self.t, self.x, left_off)
         return taken
 
-    def _note_bends(self, met: list[list[float]]) -> list[int]:
-        """Enter the events that the steps have passed; return the detectors of blocks that have left off."""
-        detectors, left_off = self.simstate.crossing_detectors, list[int]()
+    def _note_bends(self, met: list[list[float]]) -> None:
+        """Enter the events that the steps have passed."""
+        detectors = self.simstate.crossing_detectors
         for t, place in met:
             detector, block = detectors[int(place)]
             self.events.append(Event(t, str(block.name), detector.told()))
-            if is_time_to_look(self.events) and self._refuse_chatter(t, [detector]):
-                left_off += [i for i, (d, _) in enumerate(detectors) if getattr(d, "block", None) is detector.block]
-        return left_off
 
     def _log_ticks(self, slices: Slices, ticks: Array) -> None:
         """Enter ticks where bdsim keeps them, all of this slice as one array."""

@@ -468,8 +468,8 @@ class Run:
         """Tell whether the point before an event is recorded beside that behind it."""
         return not np.array_equal(before, after)
 
-    def _refuse_chatter(self, t: float, fired: list[Any]) -> bool:
-        """Refuse events that come too fast, unless by rounding, where blocks leave off; return whether they have.
+    def _refuse_chatter(self, t: float, fired: list[Any]) -> None:
+        """Refuse events that come too fast, unless by rounding, where blocks leave off.
 
         Kinks are left to the steps, as nothing jumps there. A switch stays on its side until its signal has moved by
         more than rounding, which that of a sliding mode does at once: that it chatters all the same is refused. What
@@ -484,13 +484,11 @@ class Run:
         except CstormError:
             fast = chatter_of(self.events, t) is not None
             if fast and self._caused:
-                return False
+                return
             fast = fast and not chatters_still(left_off, t)
             if None in leave_off or not all([leave(fast) for leave in leave_off]):
                 raise
             self._left_off.update(dict.fromkeys(leave_off, t))
-            return True
-        return False
 
     def _handle(self, block: Any, t: float, x: Array, states: dict[Any, Any]) -> None:
         handler = handler_of(block)

@@ -117,7 +117,7 @@ def test_one_evaluation(benchmark, record_row, engines):
         stepper.restart(0.5, x)
         slices.schedule(1.0, True, False, [], np.zeros(0))
         crossings.before = before
-        taken = slices.go(stepper, -math.inf, crossings, 0, 0.0)
+        taken = slices.go(stepper, -math.inf, crossings, 0, 0.0, 0)
         assert not taken.look and len(taken.times) > 2000
         return slices.steps
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import random
 
 import numpy as np
 import pytest
+from test_graph import evaluate
 
 from cstormpy.graph import Graph
 from cstormpy.graph.arrays import symbols
@@ -175,3 +177,15 @@ def test_a_known_number_chooses_at_once():
     asked = []
     assert choose(1, [lambda: asked.append("first"), lambda: 5.0]) == 5.0 and not asked
     assert pick(1, ["a", "b"]) == "b"
+
+
+@pytest.mark.parametrize("divisor", [0.0, -0.0, math.nan, 3.0, -9.0])
+def test_a_whole_quotient_is_written_down_without_a_branch(divisor):
+    """Whether a divisor is NaN was asked of one that is a symbol."""
+    a, b = Graph().inputs("x", 2)
+    for x in (7.0, -7.0, 0.5):
+        with np.errstate(all="ignore"):
+            expected = np.floor_divide(x, divisor)
+            found = [evaluate(y, [a, b], [x, divisor]) for y in (a // b, a // divisor, x // b)]
+        np.testing.assert_array_equal(found, 3 * [expected])
+        assert math.isnan(expected) or np.signbit(found).tolist() == 3 * [np.signbit(expected)]

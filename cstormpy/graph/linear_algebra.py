@@ -33,10 +33,15 @@ def _square(a: Array) -> Array:
     return a
 
 
-def _eliminated(a: Array, b: Array) -> tuple[Array, Array, Number]:
-    """Return A and B with A made upper triangular by the same operations on both, and the sign of the exchanges."""
+def _eliminated(a: Array, b: Array, columns: bool = False) -> tuple[Array, Array, Number]:
+    """Return A and B with A made upper triangular by the same operations on both, and the sign of the exchanges.
+
+    With `columns` one without a pivot goes last, so that of rank n - 1 all pivots but the last are there.
+    """
     sign: Number = 1.0
     for k in range(len(a)):
+        if columns and k + 1 < len(a):
+            sign = _exchange_empty(a, k, sign)
         for i in range(k + 1, len(a)):  # the larger of two rows comes first
             swap = apply(p.LARGER, a[i, k], a[k, k])
             sign = where(swap, -sign, sign)
@@ -49,6 +54,16 @@ def _eliminated(a: Array, b: Array) -> tuple[Array, Array, Number]:
             a[i, k + 1 :] = a[i, k + 1 :] - factor * a[k, k + 1 :]
             b[i] = b[i] - factor * b[k]
     return a, b, sign
+
+
+def _exchange_empty(a: Array, k: int, sign: Number) -> Number:
+    """Exchange column k with the last one where it has no pivot; return the sign after that."""
+    empty: Any = True
+    for x in a[k:, k]:
+        empty = apply(p.AND, empty, apply(p.EQUAL, x, 0.0))
+    for row in a[k:]:
+        row[k], row[-1] = where(empty, row[-1], row[k]), where(empty, row[k], row[-1])
+    return where(empty, -sign, sign)
 
 
 def solve(a: Array, b: Array) -> Array:
@@ -134,7 +149,7 @@ def determinant(a: Array) -> Number:
     a = _square(a)
     if len(a) <= _EXPANDED:  # its definition has no pivots, and derivatives everywhere
         return _expanded(a)
-    a, _, value = _eliminated(a, np.zeros((len(a), 0), dtype=object))
+    a, _, value = _eliminated(a, np.zeros((len(a), 0), dtype=object), columns=True)
     for k in range(len(a) - 1):
         value = where(apply(p.EQUAL, a[k, k], 0.0) | apply(p.EQUAL, value, 0.0), 0.0, value * a[k, k])
     # behind a pivot of zero all is NaN; the last one is divided by nowhere, and the product changes with it

@@ -241,7 +241,9 @@ def _whole_quotient(a: Any, b: Any) -> Any:
     """Return a // b as NumPy does, which agrees with a % b: 1 // 0.1 is 9, though 1 / 0.1 is 10; a / b where b is 0."""
     found = (a - a % b) / b
     found = found.whole(p.ROUND) if isinstance(found, Node) else p.ROUND.value(found)
-    return found if b != b or (not isinstance(b, Symbol) and b) else where(b == 0.0, a / b, found)
+    if isinstance(b, Symbol):
+        return where(apply(p.EQUAL, b, 0.0), a / b, found)
+    return found if b else a / b
 
 
 def whole_or_truth(dtype: Any) -> str:

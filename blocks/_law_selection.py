@@ -237,9 +237,10 @@ class LawSelection(bases.Ported):
         self._changed += 1
         if self._changed % _MANY == 0:
             if t - self._many_at < _BRIEF:
-                phases = " and ".join(map(repr, self._laws.phases_of(self._laws.active)))
+                name = self._laws.names[self._laws.active]
+                phases = " and ".join(map(repr, self._laws.laws[name].modes))
                 notice_once(
-                    f"{ports.label(self)}: law {self._laws.names[self._laws.active]!r} changes its phase {_MANY} times "
+                    f"{ports.label(self)}: law {name!r} changes its phase {_MANY} times "
                     f"within {_BRIEF:g} s, between {phases}; the run goes on, slowly: give the law gains and "
                     "thresholds that fit the mechanism, or let its margins leave room between the phases"
                 )

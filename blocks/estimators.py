@@ -69,11 +69,10 @@ class _Estimator(bases.NamedStates):
 
     def output(self, t: float, u: list[Any], x: Array) -> list[Any]:
         """Return the estimate, and what tells whether it is as good as the filter takes it to be."""
-        found = [*self._now(u, x)]
-        if not self._diagnosed:
-            return found[:1]
         estimate, P = self._before(u, x)
-        return [*found, self._measured(u) - self._expected(u, estimate), self.C @ P @ self.C.T + self.R]
+        innovation = self._innovation(u, estimate)
+        found = [*corrected(estimate, P, innovation, self.C, self.R)]
+        return [*found, innovation, self.C @ P @ self.C.T + self.R] if self._diagnosed else found[:1]
 
     def next(self, t: float, u: list[Any], x: Array) -> Array:
         """Return the prediction for the next tick, or what it will be made of, and its covariance."""
@@ -103,7 +102,10 @@ class _Estimator(bases.NamedStates):
     def _now(self, u: Sequence[Any], x: Array) -> tuple[Array, Array]:
         """Return the estimate of this tick, and its covariance."""
         estimate, P = self._before(u, x)
-        return corrected(estimate, P, self._measured(u) - self._expected(u, estimate), self.C, self.R)
+        return corrected(estimate, P, self._innovation(u, estimate), self.C, self.R)
+
+    def _innovation(self, u: Sequence[Any], estimate: Array) -> Array:
+        return self._measured(u) - self._expected(u, estimate)
 
     def _measured(self, u: Sequence[Any]) -> Array:
         return ports.vector(self, len(u) - 1, u[-1], len(self.C))  # type: ignore[arg-type]

@@ -254,10 +254,6 @@ class LawSet:
         each = zip(self._each, self._phases, strict=True)
         return choose(self.active, [functools.partial(pick, law.mode, numbers) for law, numbers in each])
 
-    def phases_of(self, law: int) -> tuple[str, ...]:
-        """Return the names of the phases of a law."""
-        return tuple(self._each[law].modes)
-
     # ---------------------------------------------------------------- memory
 
     @property

@@ -133,9 +133,7 @@ class Simulation(Analysis, Sweeping, Translations, BDSim):
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Set an attribute; what is told to each run, or stands among the options of bdsim, is refused."""
-        if name.startswith("_"):
-            pass
-        elif name == "engine":
+        if name == "engine":
             value = option(value, name, ENGINES)
         elif name == "live":
             value = one_of(value, name, LIVE)

@@ -120,7 +120,7 @@ def arguments(method, grid, bends=False):
     )
     how[[dense.STAGES, dense.DENSE, rungekutta.ADAPTIVE]] = method.stages, kind, method.adaptive
     how[[rungekutta.SECOND, rungekutta.FINITE, rungekutta.MOST]] = method.E3 is not None, 1, 500
-    how[[rungekutta.COLUMNS, rungekutta.CHECKED, rungekutta.LAST]] = 4, 4, 1
+    how[[rungekutta.COLUMNS, rungekutta.CHECKED, rungekutta.LAST, rungekutta.MOST_MET]] = 4, 4, 1, 9
     at[[rungekutta.LENGTH, rungekutta.BOUND, rungekutta.RTOL, rungekutta.ATOL]] = 0.01, 8.0, 1e-7, 1e-9
     at[[rungekutta.LONGEST, rungekutta.EXPONENT, rungekutta.EARLIEST]] = 0.2, -1.0 / (method.error_order + 1), -np.inf
     at[[rungekutta.LATEST, rungekutta.FIXED, rungekutta.GRID]] = np.inf, 0.02, grid

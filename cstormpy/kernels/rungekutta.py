@@ -38,8 +38,8 @@ MERGES, AT_TICK = 15, 16
 STAGES_CODE, ERROR_CODE = 17, 18
 #: Address of a function that fills the rates as the diagram's does, and perhaps no signals; 0 where there is none.
 RATES = 19
-#: Whether Python has nothing to do where the run ends but what clocks and jumps want, and how many bends were met.
-ENDS, MET, HOW = 20, 21, 22
+#: Whether Python has nothing to do where the run ends but what clocks and jumps want; how many bends were met, at most.
+ENDS, MET, MOST_MET, HOW = 20, 21, 22, 23
 # at: numbers; the derivative is asked for no time before `EARLIEST` or after `LATEST`
 TIME, LENGTH, BOUND, RTOL, ATOL, LONGEST, EXPONENT, EARLIEST, LATEST, FIXED = range(10)
 SAFETY, MAX_FACTOR, MIN_FACTOR, GRID, SAME_TIME, JUMP_WIDTH, NO_ERROR, ERROR, LAST_EVENT, SEARCH = range(10, 20)

@@ -56,6 +56,7 @@ from cstormpy.kernels.rungekutta import (
     MERGES,
     MET,
     MOST,
+    MOST_MET,
     NEXT,
     OFFSET,
     OUT_FIRST,
@@ -92,7 +93,7 @@ def finite(how, out):
 
 
 @exact_step
-def jumped_across(how, at, out, guards, sides, met):
+def jumped_across(how, at, out, guards, sides):
     """Tell whether a guard has jumped across zero where more happens than that a step ends, or is not finite."""
     count = how[MET]
     for g in range(guards.size):
@@ -103,7 +104,7 @@ def jumped_across(how, at, out, guards, sides, met):
             count += 1
             if sides[BENDS, g] == 0.0:
                 return True
-    return count > how[MET] and (count > met.shape[0] or not apart(at, at[TIME]))
+    return count > how[MET] and (count > how[MOST_MET] or not apart(at, at[TIME]))
 
 
 @exact_step
@@ -170,7 +171,7 @@ def seen_by_step(how, at, bound, jumped, ours, clocks, parts):
 
 
 @exact_step
-def tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked, met):
+def tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
     """Do what is due now, all from the signals of this time; return whether it is done or to be done by Python.
 
     Where `ready` is true, the signals of this time and what the clocks make of them stand in out.
@@ -197,7 +198,7 @@ def tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks
             how[TICKED] += 1
     how[COUNT] += 1
     good = good and evaluate(f, clamped(t, at), x, z, p, n, w, out, K[stages]) == 0
-    if good and finite(how, out) and not jumped_across(how, at, out, guards, sides, met):
+    if good and finite(how, out) and not jumped_across(how, at, out, guards, sides):
         return True
     while how[TICKED] > count:  # as if it had not been
         how[TICKED] -= 1
@@ -386,7 +387,7 @@ def passed(f, how, at, x, z, p, n, w, out, K, guards, sides, met):
             count += 1
             if sides[BENDS, g] == 0.0:
                 return False
-    if count > met.shape[0]:
+    if count > how[MOST_MET]:
         return False
     earliest = at[EARLIEST]
     at[EARLIEST] = -np.inf
@@ -509,7 +510,7 @@ def advance(
                 if ends(how, at, clocks, jumps):
                     taken = keep(t_new, x, out, columns, taken, how, times, states, signals)
                 return WENT, taken
-        if not tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked, met):
+        if not tick(f, how, at, jumped, ready, x, z, p, n, w, out, K, guards, sides, clocks, parts, ticked):
             return LOOK, taken
         pass_on(how, at, clocks, jumps)
         for i in range(x.size):

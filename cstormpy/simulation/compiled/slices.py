@@ -161,7 +161,7 @@ class Slices:
         self._fired_at, self._crosses_at = self.sides[event_location.FIRED_AT], self.sides[event_location.CROSSES_AT]
         self._left_at, self.bends = self.sides[event_location.LEFT_AT], self.sides[event_location.BENDS]
         self._last_step = self.sides[event_location.PRIOR : event_location.SPAN + 1]
-        self.met = np.zeros((0, 2))
+        self.met = np.zeros((_ROOM if len(guards) else 0, 2))
         self.how[[at.COLUMNS, at.CHECKED, at.CLOSED]] = self.columns.size, program.checked, program.closes
         self.how[at.RATES] = self.compiled.stages
         # what is called, as in Python, is called once a tick
@@ -209,8 +209,7 @@ class Slices:
         self.x[:], self.K[0], self._fired_at[:] = stepper.x, stepper.fx, crossings.fired_at
         self.sides[0] = np.array(crossings.before, dtype=float)  # None becomes NaN
         self._left_at[:], self._last_step[:] = crossings.left_at, crossings.last_step
-        if len(self.met) != bends:
-            self.met = np.zeros((bends, 2))
+        how[at.MOST_MET] = min(bends, len(self.met))
         status, taken = self._stepped()
         while status == self._look and not (how[at.STEPS] or how[at.TICKED]) and self._make_room():
             status, taken = self._stepped()
